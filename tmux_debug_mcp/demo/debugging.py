@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 from mcp import Client, StdioServerParameters
 
-# What a traceback says of `total`: the number of the line, the line, perhaps a line that underlines
-# a part of it, and the error.
+# What a traceback says of `total`: the line number, the line, perhaps a line that underlines a part
+# of it, and the error.
 _CAUSE = re.compile(r"line (\d+), in total\n +(.*)\n(?:.*\n)??(\w+Error: .*)")
 
 # Parameters of SGR sequences.
@@ -56,7 +56,7 @@ def _server(tmux: str) -> StdioServerParameters:
     """Return how to start the server."""
     env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     here = Path(__file__).parent
-    # The server finds its modules where we found ours, and that is not for the panes to see.
+    # The server finds its modules where we found ours, without showing that path to the panes.
     program = f"import sys; sys.path[:] = {sys.path!r}; from tmux_debug_mcp.cli import main; main()"
     return StdioServerParameters(
         command=sys.executable, args=["-I", "-c", program, "--tmux", tmux], env=env, cwd=here
@@ -66,7 +66,7 @@ def _server(tmux: str) -> StdioServerParameters:
 async def _call(
     client: Client, why: str, tool: str, **arguments: str | int
 ) -> tuple[str, Mapping[str, Any]]:
-    """Call a tool, print what for and the answer, and return the answer's text and `_meta`."""
+    """Call a tool, print why and the answer, and return the answer's text and `_meta`."""
     result = await client.call_tool(tool, arguments)
     blocks = [block.text.rstrip("\n") for block in result.content if block.type == "text"]
     shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
@@ -80,7 +80,7 @@ async def _call(
 
 
 def _styled(text: str, parameter: int) -> str:
-    """Return text with an attribute where a person reads it in a terminal that has them."""
+    """Return text, with an attribute if a person reads it in a terminal that supports that."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in (None, "", "dumb")
     if is_plain or not sys.stdout.isatty():
         return text

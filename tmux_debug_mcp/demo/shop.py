@@ -1,4 +1,4 @@
-"""A small web shop with a bug. It is what the demo debugs, so do not mend it.
+"""A small web shop with a bug. The demo debugs it, so don't fix it.
 
 usage: python3 shop.py serve
        python3 shop.py order URL ITEM COUNT
@@ -19,7 +19,7 @@ class Shop(BaseHTTPRequestHandler):
     """Answers an order with what it costs."""
 
     def do_POST(self) -> None:
-        """Answer an order, and with status 500 when that fails."""
+        """Answer an order, with status 500 if that fails."""
         order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         try:
             answer = total(order)
@@ -50,7 +50,7 @@ def order(url: str, item: str, count: str) -> None:
     """Order, and print the shop's answer; exit with 22 if that is an error, as curl --fail does."""
     data = json.dumps({"item": item, "count": count}).encode()
     try:
-        with urllib.request.urlopen(url, data, timeout=10) as response:  # noqa: S310  a URL of our own
+        with urllib.request.urlopen(url, data, timeout=10) as response:  # noqa: S310  our own URL
             print(response.read().decode())
     except urllib.error.HTTPError as error:
         print(error)

@@ -1,17 +1,17 @@
-"""Panes: made, looked at, typed into, waited for, given commands, recorded and ended.
+"""Panes: making, watching and ending them, typing, waiting, running commands and recording.
 
-- All of them: `engine`; one of them, or a kept log, to be read: `readable`.
+- All panes: `engine`. Reading a pane or a kept log: `readable`.
 - One pane: `pane`, on top of `place` (where it is, and its processes) and `keyboard`.
-- To make one: `creation`; in it run `pane.sh` and `environment.py`.
-- To type: `sending`. To stop a program: `stopping`. To change the terminal: `display`.
-- To show a screen: `capturing`, `recording`.
-- To watch: `watching`. To wait for something: `waiting`. What came of it: `reports`.
+- Making one: `creation`; `pane.sh` and `environment.py` run in the new pane.
+- Typing: `sending`. Stopping a program: `stopping`. Changing the terminal: `sizing`, `clearing`.
+- Showing a screen: `capturing`, `recording`.
+- Watching: `watching`. Waiting for something: `waiting`. The result: `reports`.
 - Folders below these modules: `shells`, and `looking` on top of it. Above: `running`.
 
-What works on a pane raises PaneLostError once the pane is gone, PaneExitedError where its program
-has to run and has ended, KeyboardHeldError while a person has the keyboard that it needs,
-TmuxStuckError if tmux does not answer, and StorageError if there is no room for a file. Docstrings
-name what else is raised.
+Functions that work on a pane raise PaneLostError once the pane is gone, PaneExitedError if they
+need its program and that has ended, KeyboardHeldError while a person has the keyboard that they
+need, TmuxStuckError if tmux does not answer, and StorageError if there is no room for a file.
+Docstrings list only other errors.
 
-Nothing here knows MCP, a tool's arguments or the words of a toolset.
+Nothing here knows about MCP, tool arguments or the wording of a toolset.
 """

@@ -1,6 +1,6 @@
 """Captures of what a pane's terminal shows, and of its history.
 
-A capture comes in a file, since control mode could mistake a program's text for its own lines.
+tmux writes a capture to a file, since a program's text in control mode could pass for tmux's lines.
 """
 
 import secrets
@@ -36,7 +36,7 @@ _JOINED_LINES = ("capture-pane", "-J", "-e")
 _ROWS = ("capture-pane", "-e")
 _WHOLE_ROWS = ("capture-pane", "-e", "-N")
 
-# The formats that are asked at the moment of a capture; all are numbers. Source: tmux(1), FORMATS.
+# The formats that each capture asks for; all are numbers. Source: tmux(1), FORMATS.
 _FACTS = (
     *("alternate_on", "history_size", "pane_width", "pane_height"),
     *("cursor_x", "cursor_y", "cursor_flag"),
@@ -59,9 +59,8 @@ _NO_ATTRIBUTES = "\033[0m"
 async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
     """Return the last lines of the screen and its history, or of the alternate screen alone.
 
-    A line that the terminal wrapped is one. Lines are joined by line feeds, and have no blanks
-    at their ends; there are no blank lines at the end. With `ansi`, colours and attributes are
-    kept as escape sequences.
+    A line that the terminal wrapped counts as one. Lines are joined by line feeds, without trailing
+    blanks or blank lines at the end. With `ansi`, escape sequences keep colours and attributes.
     """
 
     async def captured(rows: int) -> tuple[list[str], bool]:
@@ -76,7 +75,7 @@ async def capture_screen(pane: Pane) -> Screen:
     """Return the screen: its cells with their colours and attributes, and the cursor."""
     data, facts = await _capture(pane, _WHOLE_ROWS)
     columns = facts["pane_width"]
-    # Behind the last column, the cursor is drawn on it.
+    # A cursor past the last column is drawn on it.
     x = min(facts["cursor_x"], columns - 1)
     widens_emoji = is_at_least(pane.client.version, _WIDENS_EMOJI)
     # In a thread, since 100,000 cells take a while.
@@ -87,13 +86,12 @@ async def capture_screen(pane: Pane) -> Screen:
 
 
 class ScreenRows(NamedTuple):
-    """The rows of a screen, without blanks at their ends and without blank rows at the end.
+    """The rows of a screen, without trailing blanks and without blank rows at the end.
 
     Attributes:
         size: The screen's columns and rows.
         is_alternate: It is the alternate screen.
-        highlighted: The row that is highlighted among others that are not; None if there is none,
-            or several.
+        highlighted: The only highlighted row; None if there are none or several.
     """
 
     rows: list[str]
@@ -118,17 +116,17 @@ async def capture_screen_rows(pane: Pane) -> ScreenRows:
 async def screen_rows_at(pane: Pane, cursor: int) -> list[str]:
     """Return the rows that the screen had at a cursor, as `ScreenRows.rows`, from the pane's log.
 
-    One empty row if the log before the cursor was trimmed.
+    Return one empty row if the log before the cursor was trimmed.
     """
     text = await read_screen(pane.log, cursor)
     return with_commands(text, pane.jobs.commands).split("\n")
 
 
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:
-    """Return rows of the screen and its history, without blanks at their ends.
+    """Return rows of the screen and its history, without trailing blanks.
 
     Row 0 is the screen's first, row -1 the last of the history; `end` is the last one returned.
-    With `ansi`, colours and attributes are kept as escape sequences.
+    With `ansi`, escape sequences keep colours and attributes.
     """
     data, _ = await _capture(pane, (*_ROWS, "-S", str(start), "-E", str(end)))
     return with_commands("\n".join(captured_lines(data, ansi=ansi)), pane.jobs.commands)
@@ -137,7 +135,7 @@ async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) 
 async def capture_screen_as_text(pane: Pane) -> str:
     """Return the text that makes a new terminal show the same screen and behave the same.
 
-    What tmux does not tell is missing: the colours and attributes of the next output, tab stops,
+    What tmux does not reveal is missing: the colours and attributes of the next output, tab stops,
     and the saved cursor.
     """
     data, facts = await _capture(pane, _WHOLE_ROWS)
@@ -151,7 +149,7 @@ async def capture_screen_as_text(pane: Pane) -> str:
 
 
 def _sequences_for_state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
-    """Return the sequences that set margins, cursor and modes of a terminal with these rows."""
+    """Return the sequences that set the margins, cursor and modes of a terminal with these rows."""
     columns = facts["pane_width"]
     x = facts["cursor_x"]
     y = facts["cursor_y"]
@@ -166,7 +164,7 @@ def _sequences_for_state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
         y -= top
     text += f"\033[{y + 1};{min(x, columns - 1) + 1}H"
     if x >= columns:
-        # Only printing in the last column puts the cursor behind it.
+        # Only printing in the last column puts the cursor past it.
         text += "\r" + row_alone(rows, facts["cursor_y"], columns)
     for name, initial, sequence in _MODES:
         if facts[name] != initial:
@@ -179,7 +177,7 @@ async def _capture(
 ) -> tuple[bytes, dict[str, int]]:
     """Return a capture, and the facts of the same moment.
 
-    The other command is for the alternate screen, which has no history.
+    `alternate_command` is for the alternate screen, which has no history.
     """
     buffer = f"capture-{secrets.token_hex(8)}"
     try:

@@ -15,8 +15,8 @@ _CLEAR = b"\033[H\033[2J"
 async def clear(pane: Pane) -> None:
     """Clear the screen and the history of a terminal.
 
-    A shell at its prompt draws the prompt again. The alternate screen stays as it is, since it
-    belongs to the program that draws on it.
+    A shell at its prompt redraws it. The alternate screen stays as it is, since it belongs to the
+    program that draws on it.
     """
     await pane.check_running()
     clock, times = pane.clock, pane.clock.times
@@ -24,7 +24,7 @@ async def clear(pane: Pane) -> None:
     has_editor = shell is not None and shell.dialect.has_editor
     ask = ("display-message", "-p", "-t", pane.target, "#{alternate_on}")
     [[is_alternate]] = await pane.tmux(ask)
-    # A line editor clears the screen itself, at C-l.
+    # A line editor clears the screen itself, on C-l.
     if is_alternate == b"0" and not has_editor:
         terminals.write(pane.leader.pid, _CLEAR)
     if shell:

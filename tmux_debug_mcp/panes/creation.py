@@ -1,4 +1,4 @@
-"""A new pane: what it is made from, the checks of that, and its start in tmux.
+"""A new pane: what it is made from, the checks on that, and its start in tmux.
 
 tmux starts pane.sh, which runs the program and prints a mark when it has ended.
 """
@@ -24,7 +24,7 @@ from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from .place import PaneId, Place, writes_log
 from .shells.dialects import COMMAND_SHELLS
 
-# One argument of a program with its final zero: MAX_ARG_STRLEN. Source: execve(2).
+# MAX_ARG_STRLEN, the limit of one argument, without its final zero. Source: execve(2).
 MAX_COMMAND_BYTES = (128 << 10) - 1
 MAX_ENV_VALUE_BYTES = 32 << 10
 
@@ -55,7 +55,7 @@ class Destination:
         target: The target that means the pane once it is made.
         first: Commands to run before that. One of them fails if the pane can't be made.
         then: A command to run at the end.
-        undo: A command that removes the pane after any other command has failed.
+        undo: A command that removes the pane if another command fails.
     """
 
     command: Sequence[str]
@@ -72,12 +72,12 @@ class NewPane:
     Attributes:
         command: The command that a shell runs in the pane. With a `program`, only its description.
         name: The pane's name, None to name it after its id.
-        cwd: The directory to start in, relative to that of the settings. None means the latter.
+        cwd: The directory to start in, relative to the settings' directory; None for that one.
         env: Environment variables in addition to those of the settings.
         program: A program and its arguments to run instead of the command.
-        is_shown: A person who is attached is shown the pane at once.
+        is_shown: A person who is attached sees the pane at once.
         is_evictable: The pane may be removed once its program has ended, to make room.
-        destination: Where to make the pane, None for a window of its own.
+        destination: Where to make the pane, None for a new window.
     """
 
     command: str
@@ -96,8 +96,8 @@ def check(new: NewPane) -> None:
     """Check the command, the name and the variables of a new pane.
 
     Raises:
-        ArgumentError: The command is blank or too long, the name is not printable or looks like
-            an id, or a variable is too long.
+        ArgumentError: The command is blank or too long, the name is blank, not printable or looks
+            like an id, or a variable is too long.
     """
     if not new.command.strip():
         raise ArgumentError(
@@ -123,7 +123,7 @@ def check(new: NewPane) -> None:
 def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -> None:
     """Check the name of a pane, a window or a session, given as a parameter.
 
-    What matches `ids` as a whole is an id, and can't be a name.
+    A full match of `ids` is an id, so it can't be a name.
 
     Raises:
         ArgumentError: It is blank or not printable, or looks like an id.
@@ -139,7 +139,7 @@ def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -
 
 
 def directory(base: str | Path, cwd: str | None) -> Path:
-    """Return the directory that a pane starts in, where `base` is that of the server.
+    """Return the directory that a pane starts in; `base` is the server's.
 
     Raises:
         ArgumentError: There is no such directory, or we may not enter it.
@@ -157,7 +157,7 @@ def directory(base: str | Path, cwd: str | None) -> Path:
 
 
 def check_size(settings: Settings, new: NewPane) -> None:
-    """Check that the kernel takes the command and the environment together. Source: execve(2).
+    """Check that the kernel accepts the command with the environment. Source: execve(2).
 
     Raises:
         ArgumentError: They are too large.
@@ -174,7 +174,7 @@ def check_size(settings: Settings, new: NewPane) -> None:
 
 
 def interactive_shell(settings: Settings) -> str:
-    """Return the shell of the user: $SHELL if that can be run, else bash, else sh."""
+    """Return the user's shell: $SHELL if that can run, else bash, else sh."""
     shell = settings.env.get("SHELL", "")
     if os.path.isabs(shell) and os.path.isfile(shell) and os.access(shell, os.X_OK):
         return shell
@@ -194,7 +194,7 @@ def _bash(settings: Settings) -> str:
 
 
 def title(name: str) -> str:
-    """Return a name for tmux, with `_` for all that tmux or a terminal would interpret."""
+    """Return a name for tmux, with `_` for whatever tmux or a terminal might interpret."""
     return "".join(one if one.isalnum() or one in "_.-" else "_" for one in name)
 
 
@@ -202,8 +202,8 @@ def title(name: str) -> str:
 class Started:
     """A pane that was started.
 
-    `ids` are our ids of its session, window and pane: `$N`, `@N` and `%N`. They count on over all
-    tmux servers of this server run. `size` has its columns and rows.
+    `ids` are our ids of its session, window and pane: `$N`, `@N` and `%N`. They count on across all
+    tmux servers of this server run. `size` is its columns and rows.
     """
 
     place: Place
@@ -219,11 +219,11 @@ async def start(
     log: Log,
     nonce: str,
 ) -> Started:
-    """Start a pane. A mark with the nonce will tell its end. After a failure nothing is left.
+    """Start a pane. A mark with the nonce will show its end. A failure leaves nothing behind.
 
     Raises:
         ArgumentError: The directory is gone.
-        CommandError: tmux refuses to make it, as where the destination is gone.
+        CommandError: tmux refuses to make it, as when the destination is gone.
         TmuxGoneError: The tmux server has ended.
     """
     destination = new.destination
@@ -238,7 +238,7 @@ async def start(
     try:
         mark_file = client.write(f"{pane_id}.mark", f"{nonce}\n".encode())
         # Variables that don't reach the program through a shell and tmux: shells drop those whose
-        # names are not identifiers; others are set or unset on the way.
+        # names are not identifiers; tmux or pane.sh sets or unsets the others.
         variables = {**settings.env, **new.env}
         odd = [name for name in variables if not _IDENTIFIER.fullmatch(name)]
         odd += [name for name in _NOT_INHERITED if name in new.env]
@@ -252,7 +252,7 @@ async def start(
             size,
             [*destination.command, "-P", "-F", _FACTS, *words],
             writes_log(destination.target, log),
-            # The size of the terminal of a person who attaches does not matter.
+            # The terminal size of a person who attaches does not matter.
             ("set-option", "-w", "-t", destination.target, "window-size", "manual"),
             usual_size,
             destination.then,
@@ -270,17 +270,17 @@ async def start(
 
 
 async def remove(client: ControlClient, *commands: Command) -> None:
-    """Run the commands that remove what a start has left, as far as there is something."""
+    """Run the commands that remove what a failed start has left, if anything."""
     with contextlib.suppress(ToolError):
         await client.run(*(command for command in commands if command))
 
 
 @functools.cache
 def _default_signals(path: str | None) -> tuple[str, ...]:
-    """Return the words before a program that give it back the signals that tmux ignores.
+    """Return the words before a program that restore the signals that tmux ignores.
 
-    A program that reads the terminal in the background is stopped then, as in any other terminal.
-    No words where env(1) can't do that: it is that of busybox, or older than GNU coreutils 8.31.
+    Then a program that reads the terminal in the background is stopped, as in any other terminal.
+    There are no words if env(1) can't do that: busybox's, or GNU coreutils' before 8.31.
     """
     words = (shutil.which("env", path=path) or "env", "--default-signal=TTIN,TTOU")
     with contextlib.suppress(OSError):
@@ -303,7 +303,7 @@ def _words(
 ) -> list[str]:
     """Return the end of the tmux command: the environment, and the program within pane.sh.
 
-    The files have what must not stand in arguments, which other users can read: the nonce of the
+    The files contain what must stay out of arguments, which other users can read: the nonce of the
     mark, and variables for environment.py.
     """
     added = dict(new.env)

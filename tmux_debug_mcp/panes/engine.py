@@ -1,4 +1,4 @@
-"""The engine: the registry of all panes, and what toolsets make, find and end them with.
+"""The engine: the registry of all panes, with which toolsets make, find and end them.
 
 All panes are on our tmux server. The server starts with the first pane. When it dies, its panes are
 lost, and the next pane starts another server.
@@ -45,11 +45,11 @@ from .ports import Listeners, Ports, complaint, holder_elsewhere, numbers
 from .readable import KeptPane, Readable
 
 MAX_PANES = 512
-# Panes of `tmux_run` whose command has ended stay in the registry until so many newer ones have.
+# This many panes of `tmux_run` whose command has ended stay in the registry, the newest ones.
 KEPT_RUN_PANES = 20
-# The work of a look at a pane, in the unit of `Turns`: at worst it takes about a millisecond.
+# The work of a look at a pane, in units of `Turns`: at worst it takes about a millisecond.
 _LOOK_WORK = TURN_WORK >> 3
-# What open(2) says of O_TMPFILE where the file system has no files without a name.
+# The errors of open(2) for O_TMPFILE on file systems without unnamed files.
 _NEEDS_NAMES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS)
 
 
@@ -57,13 +57,13 @@ class Engine:
     """All panes of one server. Make one with `open_engine`.
 
     Attributes:
-        archive: Where logs are kept after the end; without it they are not. The engine closes it.
-        tasks: Where what runs as long as the engine is started, by toolsets too.
+        archive: Where logs are kept after the end, None to keep none. The engine closes it.
+        tasks: The task group for what runs as long as the engine. Toolsets use it, too.
         host: Our tmux server.
         users_server: The user's own tmux server, None without a socket to it.
-        naming: Lock from the check of a new pane's name until the pane is made.
-        listeners: The sockets of this machine that listen.
-        arranging: Lock while panes of a window change places, or a person gets a keyboard.
+        naming: Lock held from the check of a new pane's name until the pane is made.
+        listeners: The sockets that listen on this machine.
+        arranging: Lock held while panes of a window change places, or a person gets a keyboard.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Engine:
         return os.path.normpath(path)
 
     async def states(self) -> list[tuple[Pane, State]]:
-        """Return all panes with their present states, oldest first; other calls run meanwhile."""
+        """Return all panes with their current states, oldest first; other calls run meanwhile."""
         turns = Turns()
         listening = self.listeners.read()
         states = []
@@ -121,14 +121,14 @@ class Engine:
     ) -> str | None:
         """Return which port a program could not get, and who has it: `port 80: held by …`.
 
-        None if the program does not say so and has not failed, or if no process of our user, nor
-        of a pane, has such a port.
+        None if the program does not say so, unless it has failed and a port is `asked`; or if no
+        process of our user or of a pane has such a port.
 
         Args:
             pane: The pane of the program.
             state: Its state.
             text: What the program has printed.
-            asked: The port that the call has named, if any.
+            asked: The port that the call named, if any.
         """
         named = complaint(text)
         has_failed = bool(state.exit_code or state.signal)
@@ -147,7 +147,7 @@ class Engine:
     async def _holder(
         self, asker: Pane, state: State, port: int, listening: Sequence[End]
     ) -> str | None:
-        """Return who listens on a port, None if that is the program that asks, or not known."""
+        """Return who listens on a port, None if it is the asking program, or not known."""
         for pane in self.panes:
             pid = pane.ports.holder(port, listening)
             if pid is None:
@@ -166,7 +166,7 @@ class Engine:
 
         Raises:
             ArgumentError: There is no such directory, or command and environment are too large.
-            PaneLimitError: There are 512 panes, and all are running.
+            PaneLimitError: There are 512 panes, each running or with a subscriber.
             TmuxStartError: tmux did not start.
             TmuxGoneError: The tmux server ended before the pane was made.
             CommandError: tmux refuses to make the pane at its destination.
@@ -217,7 +217,7 @@ class Engine:
         return pane
 
     async def _record(self, archive: Archive, pane: Pane, nonce: str) -> None:
-        """Write a new pane into the archive's index; a pane that can't be is killed."""
+        """Write a new pane into the archive's index; kill the pane if that fails."""
         entry = Entry(
             id=pane.id,
             window=pane.window,
@@ -237,8 +237,8 @@ class Engine:
     def _new_log(self, client: ControlClient, pane_id: PaneId, nonce: str) -> Log:
         """Return the log of a new pane: a kept one, or a file without a name.
 
-        A file without a name is gone when nobody has it open. It is not in the client's directory,
-        which may be in memory.
+        A file without a name is gone when nobody has it open. It is in the temporary directory, or
+        in the client's, which may be in memory, if the former does not support such files.
         """
         if self.archive:
             return self.archive.new_log(pane_id, nonce, self.clock)
@@ -264,7 +264,7 @@ class Engine:
         raise PaneLimitError(MAX_PANES)
 
     async def retire_run_panes(self) -> None:
-        """Kill the evictable panes that ended before the newest 20 of them."""
+        """Kill evictable panes that have ended, except the newest 20 and those with subscribers."""
         ended = [pane for pane in self.panes if pane.is_evictable and await pane.ending()]
         for pane in ended[:-KEPT_RUN_PANES]:
             if not pane.subscribers:
@@ -275,7 +275,7 @@ class Engine:
             await self.kill(pane)
 
     async def find(self, target: str) -> Pane:
-        """Return the pane of an id, or the running one of a name, else the newest of that name.
+        """Return the pane with an id, or the running one with a name, else the newest with it.
 
         Raises:
             PaneNotFoundError: There is none.
@@ -295,7 +295,7 @@ class Engine:
         return ended[-1]
 
     async def running_pane(self, name: str) -> Pane | None:
-        """Return the oldest running pane of this name, None if there is none."""
+        """Return the oldest running pane with this name, None if there is none."""
         return next(iter(await self._running_panes(name)), None)
 
     async def _running_panes(self, name: str) -> list[Pane]:
@@ -304,7 +304,7 @@ class Engine:
 
     @asynccontextmanager
     async def open_readable(self, target: str) -> AsyncIterator[Readable]:
-        """Open a pane for reading, for the time of the block: one of ours, or a kept log `RUN/ID`.
+        """Open a pane for reading during the block: one of ours, or a kept log `RUN/ID`.
 
         Raises:
             PaneNotFoundError: There is none.
@@ -331,10 +331,10 @@ class Engine:
         return KeptPane(self.archive.find(target))
 
     async def kill(self, pane: Pane) -> State:
-        """End a pane with all that belongs to it, and return how its program ended.
+        """End a pane and everything in it, and return how its program ended.
 
-        Processes get 0.5 s to end by themselves. For those that can't be killed, such as another
-        user's, this gives up after 10 s at most. It can't be cancelled.
+        Processes get 0.5 s to end by themselves. If some can't be killed, such as another user's,
+        this gives up after 10 s at most. It can't be cancelled.
 
         Raises:
             PaneNotFoundError: It was killed meanwhile.
@@ -350,11 +350,11 @@ class Engine:
             raise
 
     def at_end(self, finish: Callable[[], None]) -> None:
-        """Have a function called by `close`, when tmux has ended and the logs can still be read."""
+        """Have `close` call a function when tmux has ended and the logs can still be read."""
         self._at_end.append(finish)
 
     def close(self) -> None:
-        """End tmux and everything in it, and close all files; blocks for some milliseconds."""
+        """End tmux and everything in it, and close all files; blocks for a few milliseconds."""
         self.host.close()
         self._events.close()
         self._retention.close()
@@ -370,7 +370,7 @@ class Engine:
 async def open_engine(
     settings: Settings, archive: Archive | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Engine]:
-    """Open an engine without panes. At the end of the block nothing of it is left."""
+    """Open an engine without panes. The end of the block leaves nothing of it behind."""
     engine = None
     try:
         async with anyio.create_task_group() as tasks:

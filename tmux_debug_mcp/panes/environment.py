@@ -2,10 +2,10 @@
 
     python -I -S environment.py FILE PROGRAM [ARGUMENT...]
 
-FILE has the variables, each followed by a zero byte. They are not arguments, since other users can
-read those. The file is removed.
+FILE contains the variables, each followed by a zero byte. They are not arguments, since other users
+can read those. The program removes the file.
 
-This is a program of its own and imports the standard library only.
+This is a separate program, and imports only the standard library.
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 
 
 def main(path: str, argv: list[str]) -> None:
-    """Replace this process by the program, with the variables of the file at that path."""
+    """Replace this process with the program, adding the variables in the file at that path."""
     # Read from the kernel, since Python may change its variables when it starts. Source: proc(5).
     with open("/proc/self/environ", "rb") as file:
         entries = file.read().split(b"\0")

@@ -1,6 +1,6 @@
 """The keyboard of a pane: it types into the pane, and remembers what was typed.
 
-Waits need to know what was typed, to tell the echo of it from output.
+Waits need to know what was typed, to tell its echo from output.
 """
 
 import os
@@ -25,24 +25,24 @@ from .looking.activity import Snapshot, prompting
 from .looking.terminal import Terminal
 from .place import PaneId, Place
 
-# A wait can tell the echo of this many keystrokes from output.
+# A wait can tell the echo of this many steps from output.
 _MAX_SENT = 200
-# Of more lines, and of longer ones, it is only remembered that there were some.
+# Of more lines, and of longer ones, we remember only that there were some.
 _MAX_TYPED_LINES = 20
 _MAX_LINE_CHARACTERS = 1000
-# More text goes to tmux in a file, and so does NUL, which no command can hold.
+# Longer text goes to tmux in a file, and so does NUL, which no command can hold.
 _MAX_IN_COMMAND = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Sent(Typed):
-    """Keystrokes that were sent to a pane, and how it was before.
+    """Keystrokes that were sent to a pane, and the state of the pane right before.
 
     Attributes:
         at: When they were sent, by the pane's clock.
         before: The snapshot right before.
-        rows: The rows of the screen before; empty unless a program drew there and a pattern is to
-            be matched with what it draws next.
+        rows: The screen's rows before; empty unless a program drew there and a wait will match what
+            it draws next with a pattern.
     """
 
     at: float
@@ -56,12 +56,12 @@ class Keyboard:
     Attributes:
         lock: Held while keystrokes are typed.
         sequence: Held while a call sends steps, unless all of them interrupt.
-        sent: What was typed, oldest first; the last 200 keystrokes.
+        sent: What was typed, oldest first; the last 200 steps.
         holder: The person who has the keyboard, None if calls have it.
         typed_lines: What was typed since the shell's command line was last known to be empty: each
             line, or None for what is not known or did not end in Enter.
-        empty_prompt: The cursor after the prompt that the shell showed when its line was last
-            known to be empty and something was typed; None before that.
+        empty_prompt: The cursor after the shell's prompt when something was last typed on a line
+            known to be empty; None before that.
     """
 
     def __init__(
@@ -105,10 +105,10 @@ class Keyboard:
             raise KeyboardHeldError(self.holder, self._pane_id)
 
     def check_not_hidden(self, keystrokes: Keystrokes) -> None:
-        """Raise HiddenInputError if only a person may type them now; what interrupts, calls may."""
+        """Raise HiddenInputError if only a person may type these now. Calls may interrupt."""
         if not self._only_people_type_secrets or keystrokes.interrupts:
             return
-        # A program may ask on a terminal of its own within this one.
+        # A program may ask on a terminal that it has made within this one.
         both = (terminals.modes(self._place.leader.pid), self._terminal.look().modes)
         if any(modes and modes.hides_lines for modes in both):
             how = f": tmux-debug --server {os.getpid()} secret {self._pane_id}"
@@ -142,8 +142,8 @@ class Keyboard:
     def begin(self, keystrokes: Keystrokes, rows: Sequence[str] = ()) -> Sent:
         """Take a snapshot and remember keystrokes that are about to be typed.
 
-        Later snapshots are compared with it, to find out whether the program has read them. `rows`
-        has the rows of the screen before, for waits on a program that draws there.
+        Comparing later snapshots with it shows whether the program has read them. `rows` are the
+        screen's rows before, for waits on a program that draws there.
         """
         before = self._terminal.begin_typing()
         shell = prompting(before)
@@ -180,7 +180,8 @@ class Keyboard:
         """Type text and press keys. The lock must be held."""
         self.check_free()
         if keystrokes.interrupts:
-            # What is typed before an interrupt was handled is lost, so later looks have to see it.
+            # What is typed before an interrupt is handled is lost, so later looks must see that
+            # the program has handled it.
             self._terminal.typed(self._terminal.look())
         text = keystrokes.text
         if depend_on_modes(keystrokes.keys):

@@ -1,7 +1,7 @@
-"""What is new in a pane since a moment: lines of output, rows of the screen, and what matches.
+"""What is new in a pane since a cursor: lines of output, rows of the screen, and what matches.
 
-An observation reads the pane's log once, from that moment on. It is begun right before the first
-step of keys, is told of each further step, and is what a wait and its report look at.
+An observation reads the pane's log once, from that cursor on. It begins right before the first step
+of keys and learns of each further step. A wait and its report are based on it.
 """
 
 import math
@@ -21,21 +21,20 @@ from .keyboard import Sent
 from .looking.activity import Snapshot
 from .pane import Pane
 
-# The log is matched in slices: the output that is shown after a match is at most this.
+# The log is matched in slices, so at most this much output is shown after a match.
 SLICE_BYTES = 4096
 # Without patterns it is read in larger pieces.
 _PIECE_BYTES = 1 << 16
-# How much of the beginning is kept, for what a flood drives out of the log.
+# How much of the beginning is kept, in case a flood drives it out of the log.
 _HEAD_BYTES = 4096
 
 
 class Observation:
-    """What is new in a pane since a cursor, as far as its log was read. Make one with a function.
+    """What is new in a pane since a cursor, as far as its log was read. Functions below make one.
 
     Attributes:
         cursor: Where it begins.
-        rows: The rows that the screen had there; empty if they are not known. Only other rows
-            match.
+        rows: The screen's rows there; empty if they are not known. Only other rows match.
         before: The snapshot before the last keys; None if it does not follow keys.
         steps: The cursors of the steps of keys since then, in order.
         early: The pattern that matched before the last of them; None if none did.
@@ -64,10 +63,10 @@ class Observation:
         self._scan = Scan(pane.log, cursor, pane.keyboard.sent) if matcher.has_patterns else None
         self._position = cursor
         self._rows_at = cursor if rows else -1
-        self._screen_matched_to = cursor  # rows were matched when this had been printed
+        self._screen_matched_to = cursor  # the position when rows were last matched
 
     async def begin(self) -> "Observation":
-        """Find out what the pane's terminal was like; return the observation itself."""
+        """Find out whether a program was drawing there; return the observation itself."""
         self.drawing = await self.pane.drawing_at(self.cursor)
         return self
 
@@ -78,7 +77,7 @@ class Observation:
 
     @property
     def seen_to(self) -> int:
-        """The cursor before what is unfinished at the position."""
+        """The position, without what is unfinished there."""
         if self._scan:
             return self._scan.seen_to
         return self._position - len(sequence_at(self.pane.log, self._position))
@@ -94,7 +93,7 @@ class Observation:
         return self._scan is None or self._scan.is_at_line_end
 
     async def step(self, sent: Sent) -> None:
-        """Note that a step of keys is being sent. What matched before it, matched early."""
+        """Note that a step of keys is being sent. What matched before it matched early."""
         if self.steps:
             await self.has_stopped_at(sent.cursor)
             if self._scan:
@@ -103,9 +102,9 @@ class Observation:
         self.before = sent.before
 
     async def has_stopped_at(self, end: int) -> bool:
-        """Read up to a cursor between two steps; tell whether `stop_pattern` has matched.
+        """Read up to a cursor between two steps; return whether `stop_pattern` has matched.
 
-        If the other pattern matches, it matches early.
+        A match of the other pattern is an early one.
         """
         position = -1
         while self.early is not MatchReason.STOPPED and position != self.position < end:
@@ -116,9 +115,9 @@ class Observation:
         return self.early is MatchReason.STOPPED
 
     async def read(self, end: int, deadline: float = math.inf) -> MatchReason | None:
-        """Read and match the output up to a cursor, while there is time.
+        """Read and match the output up to a cursor, until the deadline.
 
-        Return which pattern matches; what comes after that slice is not read yet.
+        Return which pattern matches. What comes after the matching slice stays unread.
         """
         pane, log = self.pane, self.pane.log
         if len(self.head) < _HEAD_BYTES and log.kept_from <= self.cursor:
@@ -139,7 +138,7 @@ class Observation:
         return None
 
     async def _follow_drawing(self, end: int) -> None:
-        """Read up to a cursor without patterns, which takes no terminal and little time."""
+        """Read up to a cursor without patterns, which needs no transcript and little time."""
         log = self.pane.log
         while self._position < end:
             self._position = max(self._position, log.kept_from)
@@ -153,9 +152,9 @@ class Observation:
             self._position += len(data)
 
     async def match_screen(self, *, is_look: bool) -> MatchReason | None:
-        """Match the rows of the screen that have changed, where a program draws on it.
+        """Match the rows of the screen that have changed, if a program draws on it.
 
-        `is_look`: only what is there counts; else the program may draw the rest of its screen.
+        `is_look`: match what is there now; else first let the program draw the rest of its screen.
         """
         position = self.position
         if not self.drawing.is_on or self._screen_matched_to == position:
@@ -172,7 +171,7 @@ class Observation:
         # The program has left its screen, in output that was not read yet.
         if self.drawing.is_alternate and not screen.is_alternate:
             return None
-        # Rows are compared wherever they are, so that a screen that scrolls does not match anew.
+        # Rows are compared wherever they are, so scrolling does not make them match again.
         changed = Counter(screen.rows) - Counter(await self._rows_before())
         without_echo = self._without_echo(screen)
         for number, row in enumerate(screen.rows):
@@ -189,13 +188,13 @@ class Observation:
         return next((number for number, row in enumerate(rows) if self._match_row(row)), None)
 
     def _match_row(self, row: str) -> MatchReason | None:
-        # Behind the last character of a row are blanks, which a pattern may end with.
+        # A pattern may end with a blank, and rows have lost those at their ends.
         return self.matcher.first([row]) or self.matcher.first([f"{row} "])
 
     async def _rows_before(self) -> Sequence[str]:
-        """Return the rows of the screen where the observation or the drawing began, the later one.
+        """Return the screen's rows where the observation or the drawing began, whichever is later.
 
-        What was printed between them was matched as lines.
+        What was printed between the two was matched as lines.
         """
         begin = max(self.cursor, self.drawing.on_since)
         if begin != self._rows_at:
@@ -204,7 +203,7 @@ class Observation:
         return self.rows
 
     def _without_echo(self, screen: ScreenRows) -> Sequence[str]:
-        """Return the rows of a screen without the keys typed last, and what is before them."""
+        """Return the rows of a screen without the keys typed last and what precedes them."""
         sent = self.pane.keyboard.last_sent
         # Without keys before the wait nothing is echoed, and full-screen programs don't echo.
         if self.drawing.is_alternate or sent is None or self.before is None:
@@ -214,19 +213,19 @@ class Observation:
 
 
 async def since_start(pane: Pane, matcher: Matcher) -> Observation:
-    """Return the observation of a pane from its first byte on."""
+    """Return an observation of a pane from its first byte on."""
     return await Observation(pane, matcher, 0).begin()
 
 
 async def since_keys(pane: Pane, matcher: Matcher, sent: Sent) -> Observation:
-    """Return the observation of a pane from keys on."""
+    """Return an observation of a pane from keys on."""
     observation = await Observation(pane, matcher, sent.cursor, sent.rows, sent.before).begin()
     await observation.step(sent)
     return observation
 
 
 async def since_last_keys(pane: Pane, matcher: Matcher) -> Observation:
-    """Return it from the last keys or the last job of the pane's shell, else from its start."""
+    """Return one from the last keys or the shell's last job, the later one, else from the start."""
     job = pane.jobs.last
     job_start = job.start if job and job.start is not None else 0
     sent = pane.keyboard.last_sent
@@ -241,9 +240,9 @@ async def since_last_keys(pane: Pane, matcher: Matcher) -> Observation:
 async def since_cursor(
     pane: Pane, matcher: Matcher, cursor: int, before: Snapshot | None = None
 ) -> Observation:
-    """Return it from a cursor on, which the pane's log must have reached.
+    """Return one from a cursor on, which the pane's log must have reached.
 
-    The rows of the screen there are known if they are what a result showed last.
+    The screen's rows there are known if the last result showed them.
     """
     sent, shown = pane.keyboard.last_sent, pane.shown
     if before is None and sent and sent.cursor == cursor:

@@ -1,7 +1,7 @@
 """A pane: its place in tmux, its log, its terminal, its keyboard, and the jobs of its shell.
 
-tmux and the kernel are asked what a pane is doing. Only how the program ended is kept. No call
-waits here for another one.
+We ask tmux and the kernel what a pane is doing, and keep only how the program ended. No call waits
+here for another one.
 """
 
 import contextlib
@@ -62,15 +62,15 @@ class Shown:
 
 
 class Pane:
-    """A pane that was made, whether or not its program still runs.
+    """A pane, whether or not its program still runs.
 
-    It closes its log once it was killed and has no subscriber.
+    Once it is killed and has no subscriber, it closes its log.
 
     Attributes:
         id: Our id of the pane, `debug-N`.
         started_at: When the pane was made, by the clock.
         name: The name that the call gave, or else the id.
-        made_by: How it was made.
+        made_by: What it was made from.
         is_evictable: The pane may be removed once its program has ended, to make room.
         client: The connection to its tmux server.
         target: tmux's id of the pane.
@@ -80,8 +80,8 @@ class Pane:
         ports: The ports on which the pane's processes listen.
         shown: The screen that a result showed last; None if none did.
         subscribers: How many wait for its log to grow.
-        viewers: The tmux sessions of the people to whom it is shown.
-        has_gaps: Some output is missing in the log, since there was no room for it.
+        viewers: The tmux sessions that show it to people.
+        has_gaps: Some output is missing from the log, since there was no room for it.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Pane:
         )
         self.jobs = Jobs()
         self.shown: Shown | None = None
-        # Whether a program draws on the screen, as far as the log was looked at.
+        # Where a program draws on the screen, as far as we have looked at the log.
         self._drawing: Drawing | None = None
         self.subscribers = 0
         self.viewers: set[str] = set()
@@ -133,13 +133,13 @@ class Pane:
         self._is_killed = False
         # Held by the one subscriber that waits for the end of pane.sh.
         self._end_watch = anyio.Lock()
-        # The process that writes the log, once it was looked for.
+        # The process that writes the log, once we have looked for it.
         self._log_writer: int | None = None
 
     async def state(self, listening: Sequence[End] | None = None) -> State:
-        """Return the present state. If the program has ended, its output is complete.
+        """Return the current state. If the program has ended, its output is complete.
 
-        `listening` has all sockets that listen, for whoever asks for the states of many panes.
+        `listening` is all sockets that listen, for callers that ask for the states of many panes.
         """
         activity = None if self._ended else self.terminal.unchanged()
         if activity is None:
@@ -149,13 +149,13 @@ class Pane:
             activity = self.terminal.glance()
         awaits = activity.awaits
         if awaits is None and self.terminal.typed_s >= self.clock.times.typed_s:
-            # One snapshot is enough if nothing can be on its way to the program or from it.
+            # One snapshot is enough if nothing can be on its way to or from the program.
             awaits = None if self.has_just_printed else awaited(activity.snapshot)
         return self.running(activity, awaits, listening)
 
     @property
     def has_just_printed(self) -> bool:
-        """Whether the program has printed just now, so that more may be on its way to the log."""
+        """Whether the program has just printed, so that more may be on its way to the log."""
         return self.log.quiet_s() < self.clock.times.printed_s
 
     def running(
@@ -166,7 +166,7 @@ class Pane:
     ) -> State:
         """Return the state of the running program, given what it is doing.
 
-        `awaits` is what it seems to await, where two looks have not confirmed that.
+        `awaits` is what it seems to await, if two looks have not confirmed that.
         """
         snapshot = activity.snapshot
         awaits = awaits or activity.awaits
@@ -182,7 +182,7 @@ class Pane:
         )
 
     async def ending(self) -> State | None:
-        """Return how the program ended, None while it runs. Its output is complete then."""
+        """Return how the program ended, with its output complete; None while it runs."""
         if self._ended is None:
             leader = self.place.living_leader()
             if leader is None or leader.reaped:
@@ -190,10 +190,10 @@ class Pane:
         return self._ended
 
     async def _wait_for_ending(self) -> State | None:
-        """Return how the program ended, None if that can't be told in `Times.mark_s`.
+        """Return how the program ended, None if that stays unknown for `Times.mark_s`.
 
-        pane.sh writes a mark with the exit code behind the program's output. If something killed
-        pane.sh first, tmux is asked how that ended.
+        pane.sh writes a mark with the exit code after the program's output. If something killed
+        pane.sh first, we ask tmux how pane.sh ended.
         """
         times = self.clock.times
         begin = self.clock.now()
@@ -242,7 +242,7 @@ class Pane:
         return ended_state(exit_code, self.clock.now() - self.started_at, self.log.size)
 
     async def check_running(self) -> None:
-        """Check that the program still runs: else PaneExitedError, or PaneLostError."""
+        """Raise PaneExitedError or PaneLostError unless the program still runs."""
         ending = await self.ending()
         if ending is None:
             return
@@ -252,7 +252,7 @@ class Pane:
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[Subscription]:
-        """Subscribe to the pane's log, and to the end of pane.sh, for the time of the block."""
+        """Subscribe to the pane's log, and to the end of pane.sh, during the block."""
         error: ToolError | None = None
         self.subscribers += 1
         try:
@@ -262,7 +262,7 @@ class Pane:
                     try:
                         yield subscription
                     except ToolError as raised:
-                        # Raised below, since the task group would wrap it into a group.
+                        # Raised below, since the task group would wrap it in a group.
                         error = raised
                     tasks.cancel_scope.cancel()
         finally:
@@ -278,7 +278,7 @@ class Pane:
         subscription.notify()
 
     def is_alone(self, shell: Shell) -> bool:
-        """Tell whether nothing runs in the pane but a shell, and what waits for that shell."""
+        """Return whether nothing but a shell, and what waits for it, runs in the pane."""
         waiting = {self.leader.pid}
         pid = shell.pid
         while pid > 1 and pid not in waiting:
@@ -288,7 +288,7 @@ class Pane:
         return waiting.issuperset(processes.descendants(self.leader.pid))
 
     def _close_log_if_unused(self) -> None:
-        """Close the log of a pane that was killed and has no subscriber."""
+        """Close the log if the pane was killed and has no subscriber."""
         if self._is_killed and not self.subscribers:
             self.log.close()
             self.client.remove(f"{self.id}.mark")
@@ -301,9 +301,9 @@ class Pane:
         return drawing
 
     async def ensure_log_writer(self) -> bool:
-        """Start the log's writer again if it has ended, which it does if there is no room.
+        """Start the log's writer again if it has ended, as it does when there is no room.
 
-        Return whether it had ended, so that some output is lost. False if the program has ended.
+        Return whether it had ended, so that output is lost. False if the program has ended.
         """
         # tmux itself notices the end of the writer only at the next output.
         if self._log_writer and not processes.is_alive(self._log_writer):
@@ -316,8 +316,8 @@ class Pane:
         return True
 
     def _has_lost_log_writer(self) -> bool:
-        """Look for the log's writer if it isn't known, and tell whether it has ended."""
-        # A new one that opens the log and writes to it after it was looked for has not ended.
+        """Look for the log's writer if it isn't known, and return whether it has ended."""
+        # Read first, since a new writer may open the log and write to it while we look for it.
         has_output = self.log.size > 0
         if self._log_writer is None:
             self._log_writer = self._find_log_writer()
@@ -327,7 +327,7 @@ class Pane:
         before: list[int] | None = None
         while True:
             children = processes.children(self.client.server_pid)
-            # tmux has two for each pane, and most often the writer of a new one is looked for.
+            # tmux has two for each pane, and we mostly look for the writer of a new pane.
             for pid in reversed(children):
                 if self.log.is_at(f"/proc/{pid}/fd/1"):
                     return pid
@@ -337,7 +337,7 @@ class Pane:
             before = children
 
     async def drain(self) -> None:
-        """Wait until the log has all that programs have printed so far, but for 1 s at most."""
+        """Wait until the log contains everything printed so far, but for 1 s at most."""
         wait = self.terminal.wait_number
         await self.flush()  # tmux has read it from the terminal
         await self.flush()  # and passed it on to the writer
@@ -350,7 +350,7 @@ class Pane:
         self.terminal.drained_wait = wait
 
     async def drain_prompt(self) -> None:
-        """Drain, unless that was done since the shell was first seen to wait at its prompt."""
+        """Drain, unless we have drained since the shell was first seen to wait at its prompt."""
         if self.terminal.drained_wait != self.terminal.wait_number:
             await self.drain()
 
@@ -361,20 +361,20 @@ class Pane:
         return self._log_writer is not None and not processes.is_busy(self._log_writer)
 
     async def flush(self) -> None:
-        """Wait until tmux has done all that it had to do before, such as reading output."""
+        """Wait until tmux has done everything pending, such as reading output."""
         await self.tmux(("display-message", "-p", ""))
 
     async def is_attended(self) -> bool:
-        """Tell whether a person is attached to our tmux server."""
+        """Return whether a person is attached to our tmux server."""
         # Our own client is in control mode.
         [clients] = await self.tmux(("list-clients", "-F", "#{client_control_mode}"))
         return b"0" in clients
 
     async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
-        """Run tmux commands on the pane and return their output, lines for each command.
+        """Run tmux commands on the pane and return the lines that each one printed.
 
         Raises:
-            PaneLostError: The pane is gone. Its program is taken as ended then.
+            PaneLostError: The pane is gone. Its program then counts as ended.
             CommandError: tmux refuses a command for another reason.
         """
         try:
@@ -402,7 +402,7 @@ class Pane:
         clock, times = self.clock, self.clock.times
         with anyio.CancelScope(shield=True):
             await end_processes(self.place, clock, tuple(signals), times.kill_grace_s)
-            # pane.sh gets a while to tell how the command ended.
+            # Give pane.sh a while to report how the command ended.
             deadline = clock.now() + times.mark_s
             with self.events.subscribe(self.log) as subscription:
                 state = await self.state()
@@ -414,17 +414,18 @@ class Pane:
                 killed = [self.leader.pid, *processes.children(self.leader.pid)]
                 processes.send_signals(killed, signal.SIGKILL)
             if state.is_running:
-                # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
+                # pane.sh could not report how the command ended. tmux reports how pane.sh did.
                 await wait_for_exit(clock, killed, times.kill_s)
                 state = await self.state()
                 self._ended = state
             # In a split window, a viewer's keyboard would go to the next pane.
             for name in self.viewers:
                 self.client.begin(("kill-session", "-t", f"={name}"))
-            # tmux takes a millisecond to run a program for this, which removes a record from utmp.
+            # Not awaited: for this, tmux runs a program that removes a record from utmp, which
+            # takes a millisecond.
             self.client.begin(("kill-pane", "-t", self.target))
             await wait_for_exit(clock, killed, times.kill_s)
-            # Orphans of pane.sh, and what others have started meanwhile.
+            # Orphans of pane.sh, and what other processes have just started.
             await end_processes(self.place, clock, (signal.SIGKILL,), 0.0)
         self._is_killed = True
         self._close_log_if_unused()
@@ -433,7 +434,7 @@ class Pane:
     def take_notices(self) -> list[str]:
         """Return the notices to add to the next result of any call about this pane.
 
-        The end of a run is told once; who has the keyboard, and lost output, in every result.
+        The end of a run is reported once; who has the keyboard, and lost output, in every result.
         """
         notices = []
         ending = self._take_ending_of_job()
@@ -446,12 +447,12 @@ class Pane:
         return notices
 
     def _take_ending_of_job(self) -> str | None:
-        """Return how a job ended that was answered before its end, once; None while it runs."""
+        """Return, once, how a job ended whose call returned before; None while it runs."""
         job = self.jobs.unreported
         if job is None or not (job.is_done() or job.is_closed() or self._ended):
             return None
         # The shell closes the script right after it has printed the end mark, which may not be in
-        # the log yet. A later result tells the end then.
+        # the log yet. Then a later result reports the end.
         if not job.is_done() and self.has_just_printed:
             return None
         self.jobs.unreported = None

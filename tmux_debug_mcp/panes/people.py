@@ -1,9 +1,10 @@
 """People in panes: a person watches one, works in it, or types a secret that no agent sees.
 
-A person's tmux client gets a session of its own with the window of that pane alone, and its size is
-not that of the window. A window may be split. The pane whose keyboard a person has is zoomed: tmux
-passes keys to a window's active pane, and a zoomed one has the window to itself. Until they let go,
-nothing splits the window or selects another pane there. Who only watches sees the whole window.
+A person's tmux client gets a separate session with only the window of that pane, and does not
+change the window's size. If the window is split, the pane whose keyboard a person has is zoomed:
+tmux passes keys to a window's active pane, and a zoomed one has the window to itself. Until the
+person lets go, nothing splits the window or selects another pane there. A person who only watches
+sees the whole window.
 """
 
 import secrets
@@ -30,17 +31,17 @@ from .pane import Pane
 from .place import PaneId
 from .sizing import arranging, take_sizes
 
-# What a person sees at the bottom of their terminal, and there when they have pressed C-b.
+# What a person sees at the bottom of their terminal, before and after they press C-b.
 _HELP = "C-b ? shows the keys"
 _KEYS_WATCHING = "C-b d leaves, C-b w takes the keyboard"
 _KEYS_WORKING = "C-b d leaves, C-b w only watches, C-b C-b types C-b"
 _LINE = "#{?#{m:person-*,#{client_key_table}},#{@keys},#{@line}}"
 
-# The bytes that a terminal keeps of a line before its end; it drops the rest. Source: termios(3).
+# A terminal keeps this many bytes of a line before its end, and drops the rest. Source: termios(3).
 MAX_SECRET_BYTES = 4095
-# The echo of a secret is looked for in this much of what is printed while it is typed.
+# We look for the echo of a secret in this much of what is printed while it is typed.
 _MAX_ECHO_BYTES = 1 << 16
-# Programs print anything shorter by chance, so that it says nothing about echo.
+# Programs may print anything shorter by chance, so it proves no echo.
 _MIN_ECHO_CHARACTERS = 4
 
 
@@ -58,7 +59,7 @@ class PersonsSession:
     """A tmux session that shows a pane to a person. Make one with `session_for`.
 
     Attributes:
-        arguments: Those of tmux, behind its path, that attach a terminal to the session.
+        arguments: tmux's arguments, after its path, that attach a terminal to the session.
     """
 
     def __init__(self, engine: Engine, pane: Pane, name: str, *, is_working: bool) -> None:
@@ -69,14 +70,14 @@ class PersonsSession:
         self._shown: tuple[str, str] | None = None
         flags = "ignore-size" if is_working else "ignore-size,active-pane,read-only"
         attach = ("attach-session", "-f", flags, "-t", f"={name}")
-        # Of a window that is larger than their terminal, people see the part around their pane.
+        # If a window is larger than their terminal, people see the part around their pane.
         select = ("select-pane", "-t", pane.target)
         self.arguments = ["-u", "-S", str(pane.client.file("tmux")), *attach, ";", *select]
 
     async def keep_told(self) -> None:
-        """Say what is so at the bottom of the person's terminal, until cancelled.
+        """Keep the bottom line of the person's terminal up to date, until cancelled.
 
-        Where a program begins to await hidden input, in any pane, the terminal rings, too.
+        When a program in any pane begins to await hidden input, the terminal also rings.
         """
         asking: set[PaneId] | None = None
         with suppress(CommandError, TmuxGoneError):  # the session has ended
@@ -94,7 +95,7 @@ class PersonsSession:
                 await self._pane.clock.sleep(self._pane.clock.times.person_s)
 
     async def show(self, line: str, keys: str = "") -> None:
-        """Show a line at the bottom of the person's terminal, and once they press C-b, the keys."""
+        """Show a line at the bottom of the person's terminal, and the keys after C-b."""
         shown = line, keys or (_KEYS_WORKING if self._is_working else _KEYS_WATCHING)
         if shown == self._shown:
             return
@@ -107,11 +108,11 @@ class PersonsSession:
         )
 
     async def end(self) -> None:
-        """Have the person leave."""
+        """Make the person leave."""
         await self._pane.client.run(("detach-client", "-s", f"={self._name}"))
 
     def _line(self, state: State | None, asked: Mapping[PaneId, str]) -> str:
-        # Who has one in the window has all of it.
+        # Whoever has one of the window's keyboards has the whole window.
         panes = self._engine.panes_in(self._pane.window)
         holder = next((pane.keyboard.holder for pane in panes if pane.keyboard.holder), None)
         does = f"{holder} has the keyboard" if holder else "watching"
@@ -142,14 +143,14 @@ class PersonsSession:
             "key-table": "person",
             "prefix": "None",
             "status-format[0]": _LINE,
-            # Keys that arrive together, as over a slow line, are keys and no paste.
+            # Keys that arrive together, as over a slow line, are not a paste.
             "assume-paste-time": "0",
-            # It runs what ends the person's tmux with a status.
+            # This shell runs the `exit` that ends the person's tmux with a status.
             "default-shell": "/bin/sh",
         }
         await self._pane.tmux(
             ("new-session", "-d", "-s", self._name, "-n", "none", "true"),
-            # In the place of the window that a new session has.
+            # This replaces the window that a new session has.
             ("link-window", "-k", "-s", self._pane.target, "-t", f"={self._name}:0"),
             *(("set-option", "-t", target, name, value) for name, value in options.items()),
         )
@@ -160,12 +161,12 @@ class PersonsSession:
 async def session_for(
     engine: Engine, pane: Pane, person: str | None
 ) -> AsyncIterator[PersonsSession]:
-    """Make a tmux session that shows a pane to a person, for the time of the block.
+    """Make a tmux session that shows a pane to a person during the block.
 
-    The person gets the keyboard; None only watches.
+    A named `person` gets the keyboard; with None, the person only watches.
 
     Raises:
-        KeyboardHeldError: Another person has the keyboard, or that of another pane of the window.
+        KeyboardHeldError: Another person has the keyboard, or that of another pane in the window.
         PaneNotFoundError: The pane was killed meanwhile.
     """
     name = f"person-{secrets.token_hex(4)}"
@@ -228,11 +229,11 @@ async def check_hidden_input(pane: Pane) -> None:
 
 
 async def type_secret(pane: Pane, secret: str) -> None:
-    """Type a line where hidden input is awaited. It reaches the terminal and nothing else.
+    """Type a line where hidden input is awaited. It reaches only the terminal.
 
     Raises:
         ToolError: The line can't be typed as it is, or the terminal has shown it.
-        NotAwaitedError: No hidden input is awaited any more.
+        NotAwaitedError: The program no longer awaits hidden input.
     """
     if CONTROLS.search(secret):
         raise ToolError(
@@ -271,8 +272,8 @@ async def type_secret(pane: Pane, secret: str) -> None:
 async def _reach_program(pane: Pane, before: Snapshot) -> None:
     """Wait until what was typed has reached the program, with its echo, but for 1 s at most.
 
-    When the machine is busy, the terminal passes it on later than tmux has written it. Other modes
-    wake who reads the terminal, too, so then output has to follow.
+    On a busy machine, the terminal passes it on some time after tmux has written it. A change of
+    modes also wakes the terminal's readers, so after one, output has to follow.
     """
     clock, times = pane.clock, pane.clock.times
     deadline = clock.now() + times.drain_s

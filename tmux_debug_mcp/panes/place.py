@@ -1,4 +1,4 @@
-"""Where a pane is, in tmux and among the processes, and how all of its processes are ended."""
+"""Where a pane is, in tmux and among the processes, and how to end all its processes."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ class Place:
         client: The connection to its tmux server.
         target: tmux's id of the pane, such as %3.
         window: Our id of the window that the pane was made in, such as @3.
-        leader: pane.sh when it was started, the session leader of the pane's terminal.
+        leader: pane.sh at its start, the session leader of the pane's terminal.
         tag: The value of `processes.TAG` in the environment of all processes started in the pane.
     """
 
@@ -35,19 +35,19 @@ class Place:
     tag: str
 
     def living_leader(self) -> processes.Stat | None:
-        """Return the present state of pane.sh, None once it has ended."""
+        """Return the current state of pane.sh, None once it has ended."""
         return processes.read_living(self.leader.pid, self.leader.starttime)
 
 
 async def end_processes(
     place: Place, clock: Clock, signals: tuple[int, ...], grace_s: float
 ) -> None:
-    """End the processes that belong to a pane, but wait for at most `Times.kill_s`.
+    """End the processes that belong to a pane, waiting for at most `Times.kill_s`.
 
-    These are the descendants of pane.sh, and the orphans that were adopted by the supervisor and
-    are in the pane's session or carry its tag. pane.sh itself is left alone, so that it can tell
-    how its command ended. Each process first gets the signals and SIGCONT, and SIGKILL after the
-    grace period.
+    These are the descendants of pane.sh, and the orphans that the supervisor has adopted and that
+    are in the pane's session or carry its tag. pane.sh itself is left alone, so it can report how
+    its command ended. Each process first gets the signals and SIGCONT, and SIGKILL after the grace
+    period.
     """
     times = clock.times
     begin = clock.now()
@@ -73,7 +73,7 @@ def members(place: Place) -> list[int]:
     """Return the living processes that belong to a pane: descendants first, then orphans."""
     living: list[int] = []
     leader = place.living_leader()
-    # After its command, pane.sh only runs a sleep, which lets tmux read all output.
+    # After its command, pane.sh only waits for tmux to read all output.
     if leader and not leader.reaped:
         living += processes.descendants(leader.pid)
 
@@ -82,7 +82,7 @@ def members(place: Place) -> list[int]:
             return False
         return stat.session == place.leader.pid or processes.tag(stat.pid) == place.tag
 
-    # Orphans last: a process that leaves the tree meanwhile is among them then.
+    # Orphans last, so that they include a process that has just left the tree.
     orphans = processes.living_children(place.client.supervisor_pid, is_orphan)
     living += orphans
     for orphan in orphans:
@@ -103,5 +103,5 @@ async def wait_for_exit(clock: Clock, pids: Iterable[int], timeout_s: float) -> 
 
 
 def writes_log(target: str, log: Log) -> Command:
-    """Return the tmux command that has a pane's output written to a log. Source: tmux(1)."""
+    """Return the tmux command that writes a pane's output to a log. Source: tmux(1)."""
     return ("pipe-pane", "-t", target, f"exec cat >>{log.writable}")

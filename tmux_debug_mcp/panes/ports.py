@@ -1,8 +1,9 @@
 """The TCP ports on which a pane's processes listen, and complaints about ports that are taken.
 
-The kernel lists all sockets that listen at once. Whose they are is found in the files of processes,
-which takes as long for each pane. So each pane remembers which sockets are not its own: those that
-listened before it was made, and those that it was found not to have for `Times.settled_s`.
+The kernel lists all listening sockets at once. Finding out whose they are means reading the open
+files of processes, which takes as long for each pane. So each pane remembers which sockets are not
+its own: those that listened before it was made, and those that it has not had for
+`Times.settled_s`.
 """
 
 import re
@@ -20,15 +21,15 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 _PORT = re.compile(r"\bport\W{0,3}(\d{2,5})\b|:(\d{2,5})\b|', (\d{2,5})\)", re.IGNORECASE)
-# The port stands beside the complaint: in its line, or in one of so many around it.
+# The port is near the complaint: in its line, or in one of this many around it.
 _LINES_AROUND = 6
 _NUMBER = re.compile(r"(?<!\d)\d{2,5}(?!\d)")
 
 
 def complaint(text: str) -> list[int] | None:
-    """Return the ports that are named where a program says that one is taken; None if it does not.
+    """Return the ports named near a complaint that one is taken; None without a complaint.
 
-    Each may be another number, such as that of a line. Those nearest to the complaint come first.
+    Each may be another number, such as a line number. Those nearest to the complaint come first.
     """
     lowered = text.lower()
     if "in use" not in lowered and "eaddrinuse" not in lowered:
@@ -44,7 +45,7 @@ def complaint(text: str) -> list[int] | None:
 
 
 def numbers(command: str) -> list[int]:
-    """Return the numbers in a command that can be ports."""
+    """Return the numbers in a command that could be ports."""
     return [int(number) for number in _NUMBER.findall(command)]
 
 
@@ -52,7 +53,7 @@ class Listeners:
     """The sockets that listen on this machine.
 
     Attributes:
-        version: Changes whenever others listen.
+        version: Changes whenever the set of sockets does.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class Listeners:
         self._since: dict[int, int] = {}
 
     def read(self) -> Sequence[End]:
-        """Return the sockets that listen now, in the order of their ports."""
+        """Return the sockets that listen now, sorted by port."""
         ends = sorted(sockets.listening(), key=lambda end: (end.port, end.address))
         inodes = {end.inode for end in ends}
         if inodes != self._since.keys():
@@ -69,7 +70,7 @@ class Listeners:
         return ends
 
     def since(self, inode: int) -> int:
-        """Return the version in which a socket was seen first."""
+        """Return the version in which a socket was first seen."""
         return self._since.get(inode, self.version)
 
 
@@ -88,16 +89,16 @@ class Ports:
         self._listeners = listeners
         self._before = before
         self._clock = clock
-        # The sockets that are the pane's: a process that has it open, and as which descriptor.
+        # The pane's sockets: for each, a process that has it open, and as which descriptor.
         self._own: dict[int, tuple[int, int]] = {}
         # When a socket was first found not to be the pane's.
         self._missed_at: dict[int, float] = {}
         self._settled_version = before
 
     def ends(self, listening: Sequence[End] | None = None) -> list[End]:
-        """Return the sockets on which the pane's processes listen, in the order of their ports.
+        """Return the sockets on which the pane's processes listen, sorted by port.
 
-        `listening` has all sockets that listen; they are read if it is not given.
+        `listening` is all sockets that listen; without it, this reads them.
         """
         if listening is None:
             listening = self._listeners.read()
@@ -112,7 +113,7 @@ class Ports:
         return [end for end in listening if end.inode in self._own]
 
     def _find_own(self, listening: set[int]) -> None:
-        """Find which of the sockets that listen are the pane's."""
+        """Find out which of the listening sockets are the pane's."""
         version, now = self._listeners.version, self._clock.now()
         settled_before = now - self._clock.times.settled_s
         unknown = {
@@ -143,11 +144,11 @@ class Ports:
         return None
 
     def listens_on(self, port: int) -> bool:
-        """Tell whether a process of the pane listens on a port."""
+        """Return whether a process of the pane listens on a port."""
         return self.holder(port, self._listeners.read()) is not None
 
 
 def holder_elsewhere(port: int, listening: Sequence[End]) -> processes.Stat | None:
-    """Return the process of our user that listens on a port. Blocks for up to some 100 ms."""
+    """Return the process of our user that listens on a port. Blocks for up to about 100 ms."""
     pid = sockets.holder([end.inode for end in listening if end.port == port])
     return None if pid is None else processes.read_stat(pid)

@@ -1,4 +1,4 @@
-"""What can be read of a pane: a live one, or one of which only a kept log is left."""
+"""Reading panes: live ones, and those of which only a kept log is left."""
 
 import contextlib
 from dataclasses import replace
@@ -13,9 +13,9 @@ from .pane import Pane
 
 
 class KeptPane:
-    """A pane of which only the log is left, with what reading a live one needs as well.
+    """A pane of which only the log is left. It can be read like a live one.
 
-    Its id is `RUN/ID`. Whoever opens one closes its log.
+    Its id is `RUN/ID`. Whoever opens one must close its log.
     """
 
     has_gaps = False
@@ -28,7 +28,7 @@ class KeptPane:
         self.log = kept.log
 
     async def state(self) -> State:
-        """Return how the program ended; it is lost if it ended with its server."""
+        """Return how the program ended: lost, if it ended with its server."""
         runtime_s = max(0.0, self.log.written_at - self._kept.entry.started_at)
         mark = self.log.find_mark()
         if mark:
@@ -51,8 +51,8 @@ Readable = Pane | KeptPane
 async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: bool = False) -> str:
     """Return the last lines of the screen and its history, or of the alternate screen alone.
 
-    A line that the terminal wrapped is one. Of a pane that is gone, these are the last lines of
-    its log, without colours and attributes, and with `max_characters` at most.
+    A line that the terminal wrapped counts as one. If the pane is gone, return the last lines of
+    its log, without colours and attributes, and at most `max_characters`.
     """
     if isinstance(pane, Pane):
         with contextlib.suppress(PaneLostError):
@@ -62,7 +62,7 @@ async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: b
 
 
 async def shown_screen(pane: Readable) -> str:
-    """Return what the screen shows; of a pane that is gone, what it showed at the end."""
+    """Return what the screen shows, or showed at the end if the pane is gone."""
     if isinstance(pane, Pane):
         with contextlib.suppress(PaneLostError):
             return (await capture_screen(pane)).text()

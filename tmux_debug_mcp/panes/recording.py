@@ -1,9 +1,9 @@
-"""Recordings of what panes print, with the times: asciicast v2, a header and one event per line.
+"""Recordings of what panes print, with times: asciicast v2, a header and one event per line.
 
 Source: https://docs.asciinema.org/manual/asciicast/v2/
 
-A recording begins with what the screen shows then. Each event is written as soon as it happens, so
-the file is complete whatever ends the recording.
+A recording begins with the current screen. Each event is written as soon as it happens, so the file
+is complete whatever ends the recording.
 """
 
 import codecs
@@ -32,7 +32,7 @@ _PIECE_BYTES = 1 << 16
 class Recording:
     """A recording that goes on until `stop`, or until the end of the pane's program.
 
-    Directories on the way to its file are made, too.
+    Missing directories above its file are made, too.
 
     Attributes:
         events: The number of events in the file.
@@ -77,12 +77,12 @@ class Recording:
     async def serve(self) -> None:
         """Record until the recording is stopped, the program ends or something fails.
 
-        A failure ends the recording and nothing else; `reason` tells it.
+        A failure ends only the recording; `reason` describes it.
         """
         try:
             async with self.pane.subscribe() as subscription:
                 while not self.is_over:
-                    # Asked before the output is taken, which is complete if the program has ended.
+                    # Asked before taking the output, which is complete if the program has ended.
                     ending = await self.pane.ending()
                     with contextlib.suppress(StorageError):
                         self.take()
@@ -100,7 +100,7 @@ class Recording:
         """Write what was printed since the last time.
 
         Raises:
-            StorageError: There is no room in the file. The recording has ended then.
+            StorageError: The file can't be written. The recording has ended then.
         """
         log = self.pane.log
         size = (log.columns, log.rows)
@@ -134,9 +134,9 @@ class Recording:
             self.events += 1
 
     def _write(self, value: object) -> bool:
-        """Write a line, and return True.
+        """Write a line; return False if the recording is over, or ends now at the size limit.
 
-        At the size limit the recording ends and this returns False; a full disk ends it, too.
+        A failed write ends the recording, too, and raises StorageError.
         """
         line = orjson.dumps(value) + b"\n"
         if self.is_over:
@@ -149,7 +149,7 @@ class Recording:
             if os.write(self._fd, line) == len(line):
                 self._written += len(line)
                 return True
-            # Players read whole lines only.
+            # Players read only whole lines.
             os.ftruncate(self._fd, self._written)
             why = os.strerror(errno.ENOSPC)
         except OSError as error:
@@ -161,7 +161,7 @@ class Recording:
 def _create(path: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     try:
-        with contextlib.suppress(FileExistsError):  # something else: opening the file tells so
+        with contextlib.suppress(FileExistsError):  # not a directory, so opening the file fails
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.open(path, flags, 0o600)
     except FileExistsError:

@@ -1,9 +1,9 @@
 """Reports: what was seen of a pane when a wait ended, and the text that shows it.
 
-A report shows the lines that were printed, and behind them the screen where a program draws on it.
-Nothing is shown twice: what was drawn is not a line, and of a screen that a result has shown
-only the rows come that have changed. A program that has crashed leaves no screen, so its last one
-stands before what it printed then.
+A report shows the lines that were printed, and after them the screen if a program draws on it.
+Nothing is shown twice: what was drawn does not count as lines, and of a screen that a result has
+shown, only the changed rows appear. A program that has crashed leaves no screen, so its last one
+precedes what it printed then.
 """
 
 from collections.abc import Sequence
@@ -32,19 +32,19 @@ from .looking.state import State
 from .observing import Observation
 from .pane import Pane, Shown
 
-# Limits for the text of an observation: after a condition; of what nobody asked for, and for each
-# further step of keys.
+# Limits for the text of an observation: if a condition was given, if none was, and for each further
+# step of keys.
 MAX_ASKED_CHARACTERS = 4_000
 MAX_UNASKED_CHARACTERS = 1_000
 STEP_CHARACTERS = 200
-# The text of the row that is highlighted.
+# The limit for the text of the highlighted row.
 _MAX_HIGHLIGHT_CHARACTERS = 40
 _FRAME = " |│┃║"
-# Lines that match `show`.
+# At most this many lines that match `show` are shown.
 MAX_SHOWN_LINES = 50
-# Many parts with so much in all are read as one.
+# Many parts are read as one if they have at most this much in all.
 _TOGETHER_BYTES = 1 << 16
-# How far back the line begins that a step was typed in.
+# How far back to look for the beginning of the line that a step was typed in.
 _MAX_LINE_BYTES = 4096
 
 _NOTHING = Excerpt([], [])
@@ -88,8 +88,8 @@ class Shows:
     Attributes:
         max_characters: The limit for its text.
         advice: How to read output that is left out: `{cursor}` stands for where it begins,
-            `{lines}` for how many lines it has.
-        pattern: Only lines and rows that match this regular expression; None for all.
+            `{lines}` for its number of lines.
+        pattern: Show only lines and rows that match this regular expression; None for all.
     """
 
     max_characters: int = MAX_ASKED_CHARACTERS
@@ -135,7 +135,7 @@ async def report(
     *,
     is_early: bool = False,
 ) -> Report:
-    """Return what there is to see of an observation, or of its output up to a cursor.
+    """Return the report of an observation, or of its output up to a cursor.
 
     `activity` is the last look at the pane. `is_early`: what matched came before the last step.
     """
@@ -150,7 +150,7 @@ async def report(
     screen = await _screen(observation)
     if (screen or is_early) and not is_given:  # the screen shows the output up to here
         end = ending.cursor if ending else max(end, observation.position)
-    # All that was read is trimmed from the log already.
+    # Everything that was read is already trimmed from the log.
     if end < log.kept_from and not reason.is_match:
         end = log.size
     state = ending or await _state(pane, activity)
@@ -192,7 +192,7 @@ async def _screen(observation: Observation) -> ScreenRows | None:
 
 
 async def _state(pane: Pane, activity: Activity | None) -> State:
-    """Return the state of a running pane, as the last look has it if nothing was printed since."""
+    """Return the state of a running pane, from the last look if nothing was printed since."""
     if activity and activity.snapshot.printed_bytes == pane.log.size and not await pane.ending():
         return pane.running(activity)
     return await pane.state()
@@ -243,7 +243,7 @@ def _spans(observation: Observation, end: int) -> list[tuple[int, int]]:
 def _parts(
     observation: Observation, spans: Sequence[tuple[int, int]], end: int
 ) -> list[tuple[int, int]]:
-    """Return the parts of the output that are lines: what is outside of the spans, step by step.
+    """Return the parts of the output that are lines: those outside the spans, step by step.
 
     Each step but the first begins with the line that it was typed in.
     """
@@ -263,14 +263,14 @@ def _parts(
 async def _lines(
     observation: Observation, parts: Sequence[tuple[int, int]], max_characters: int, shows: Shows
 ) -> list[Excerpt]:
-    """Return the lines of parts of the log, of which each keeps its share of the room."""
-    # Smaller shares than those of a step are worth nothing.
+    """Return the lines of parts of the log, each with its share of the room."""
+    # Shares smaller than those of a step are worth nothing.
     most = max(2, max_characters // STEP_CHARACTERS)
     parts = _fewer(parts, most)
     extra = max(0, len(parts) - most)
     if extra and sum(end - start for start, end in parts) <= _TOGETHER_BYTES:
         return [await _read_together(observation.pane.log, parts, max_characters)]
-    # The middle goes, as of a long text.
+    # The middle is left out, as in a long text.
     head_count = most // 4
     left_out = parts[head_count : head_count + extra]
     parts = [*parts[:head_count], *parts[head_count + extra :]]
@@ -287,7 +287,7 @@ async def _lines(
         size = sum(end - start for start, end in left_out)
         excerpts.insert(head_count, gap(0, size))
     excerpts = [one for one in excerpts if one.text.strip()]
-    # A line feed at the end tells that the last line is whole.
+    # A line feed at the end shows that the last line is whole.
     return [*map(_without_blank_ends, excerpts[:-1]), *excerpts[-1:]]
 
 
@@ -301,7 +301,7 @@ async def _read_together(
 
 
 def _fewer(parts: Sequence[tuple[int, int]], most: int) -> Sequence[tuple[int, int]]:
-    """Return parts, of which pairs of neighbours are joined until there are at most so many."""
+    """Join adjacent parts in pairs until at most `most` are left, or none can be joined."""
     while len(parts) > most:
         fewer: list[tuple[int, int]] = []
         is_pair = True
@@ -388,9 +388,9 @@ async def _matching(
 def screen_excerpt(
     screen: ScreenRows, shown: Shown | None, matching_row: int | None, max_characters: int
 ) -> Excerpt:
-    """Return the rows of a screen; of one that was `shown` only those that have changed.
+    """Return the rows of a screen; of one `shown` before, the changed rows if that is shorter.
 
-    If they are too long, their middle is left out, but not the row that matches.
+    If a whole screen is too long, leave out its middle, but not the matching or highlighted row.
     """
     rows = screen.rows
     whole = folded(Excerpt(rows, []))
@@ -432,7 +432,7 @@ def _changes(rows: Sequence[str], old: Sequence[str]) -> Excerpt:
     if not changed:
         return note("screen unchanged")
     parts = []
-    # Rows that follow one another have the same difference between number and index.
+    # Consecutive rows have the same difference between number and index.
     numbered = groupby(enumerate(changed), lambda one: one[1] - one[0])
     for _, group in numbered:
         numbers = [number for _, number in group]

@@ -1,9 +1,9 @@
 r"""Sending steps of keystrokes to a pane, each as soon as the program is ready for it.
 
-A step waits until the program has read what was typed before and awaits something again: what is
-typed too early may go to another program than the caller meant, or meet another mode of the
-terminal. What interrupts, C-c, C-\, C-z and signals, is for whatever runs. It waits for nothing,
-but gives the step before it a moment to start something.
+A step waits until the program has read what was typed before and awaits something again: typed too
+early, it may reach the wrong program or the wrong terminal mode. Interrupts (C-c, C-\, C-z and
+signals) are for whatever is running. They don't wait for that, but give the step before them a
+moment to start something.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Sending:
     Attributes:
         done: The number of steps that were sent.
         why_not: Why the next step was not sent; None when all were.
-        observation: What is new since the first step; None unless it was asked for.
+        observation: What is new since the first step; None unless asked for.
     """
 
     done: int = 0
@@ -55,18 +55,18 @@ async def send(
 ) -> Sending:
     """Send one or more steps, each as soon as the program is ready for it.
 
-    `resize` is done before them, and takes the place of the first: there may be no others then.
-    Each step but the first may wait for the program until the timeout. One that can't be sent is
-    an error only if it is the first. With a matcher, which may have no patterns, the pane is
-    observed from the first step on, and no step is sent after its `stop_pattern` has matched.
+    `resize` runs before them and counts as the first step, so `steps` may then be empty. Each step
+    but the first waits for the program until the timeout. A step that can't be sent is an error
+    only if it is the first. With a matcher, even one without patterns, the pane is observed from
+    the first step on, and no step is sent once its `stop_pattern` has matched.
 
     Raises:
-        BusyError: Another call is sending steps to this pane, and goes on until the timeout.
-        HiddenInputError: The first step is for a person to type.
+        BusyError: Another call is still sending steps to this pane at the timeout.
+        HiddenInputError: Only a person may type the first step.
         PaneExitedError: The program had ended before the first step.
         SignalError: The first step is a signal that can't be sent.
     """
-    # What interrupts may come amid the steps of another call.
+    # Interrupts may come between the steps of another call.
     if all(step.interrupts for step in steps):
         return await _send_steps(pane, steps, timeout_s, matcher, resize)
     clock, sequence = pane.clock, pane.keyboard.sequence
@@ -102,14 +102,14 @@ async def _send_steps(
             if sending.why_not:
                 break
             last = await _send_one(pane, step, sending, matcher)
-        except ToolError as error:  # the caller has to learn of the steps that were sent
+        except ToolError as error:  # the caller must learn which steps were sent
             sending.why_not = str(error).removesuffix(".")
             break
     return sending
 
 
 async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher | None) -> None:
-    """Resize a pane. To a program this is like keys: it reads them, and acts on them, or not."""
+    """Resize a pane. As with keys, the program may act on it or not."""
     await pane.check_running()
     if pane.has_just_printed:
         await pane.flush()
@@ -124,12 +124,12 @@ async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher
 async def _send_one(
     pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None
 ) -> Sent:
-    """Send one step at once, whole."""
+    """Send one whole step now."""
     keyboard, times = pane.keyboard, pane.clock.times
     keyboard.check_free()
-    # A shell may be about to read: one that starts, or that has just read keys. A step that
-    # interrupts waits for neither. But C-c drops unread keys, and a signal is for the program that
-    # a line starts, so what was typed just before gets a moment.
+    # A shell that is starting, or has just read keys, may be about to read. An interrupt waits for
+    # neither. But C-c drops unread keys, and a signal is for the program that a line starts, so
+    # what was typed just before gets a moment.
     if not step.interrupts:
         # Log the prompt first, so that it isn't taken for output of this line.
         if await pane.terminal.prompt(times.prompt_soon_s, is_sure=False):
@@ -141,7 +141,7 @@ async def _send_one(
         keyboard.check_free()
         keyboard.check_not_hidden(step)
         with anyio.CancelScope(shield=True):
-            # Earlier output has to be in the log before the cursor of this step.
+            # Earlier output must be in the log before the cursor of this step.
             if pane.has_just_printed:
                 await pane.flush()
             is_first = matcher is not None and sending.observation is None
@@ -157,7 +157,7 @@ async def _send_one(
                 keyboard.use_line(step)
                 await keyboard.type(step)
     sending.done += 1
-    # To read a flood takes long. What ends it can't wait for that.
+    # Reading a flood takes long, and what ends the flood can't wait for that.
     if sending.observation and step.interrupts and not is_first:
         await sending.observation.step(sent)
     return sent
@@ -186,7 +186,7 @@ async def _wait_until_ready(
     timeout_s: float,
     observation: Observation | None,
 ) -> str | None:
-    """Wait until the program is ready for a step; return None then, else why it is not.
+    """Wait until the program is ready for a step. Return None, or why it is not ready.
 
     `before` is the snapshot before the previous step.
     """

@@ -1,7 +1,7 @@
-"""Sizes of terminals: those that calls give, and those that tmux has given.
+"""Sizes of terminals: those that calls give, and those that tmux has set.
 
-A pane that is alone in its window has the window's size. Whether a person is attached, and with a
-terminal of which size, does not matter.
+A pane that is alone in its window has the window's size. People who are attached, and the sizes of
+their terminals, do not matter.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -17,7 +17,7 @@ from .pane import Pane
 
 
 def given_size(text: str) -> tuple[int, int]:
-    """Return the columns and rows that a call gives as `80x24`; ArgumentError if it does not."""
+    """Return the columns and rows of a size like `80x24`; ArgumentError if it is not one."""
     size = size_of(text)
     if size is None:
         raise ArgumentError(
@@ -29,7 +29,7 @@ def given_size(text: str) -> tuple[int, int]:
 
 @asynccontextmanager
 async def arranging(engine: Engine, window: str) -> AsyncIterator[None]:
-    """Let the block change the layout of a window: meanwhile no person gets a keyboard there.
+    """Let the block change the layout of a window. Meanwhile no person gets a keyboard there.
 
     Raises:
         KeyboardHeldError: A person has one.
@@ -41,7 +41,7 @@ async def arranging(engine: Engine, window: str) -> AsyncIterator[None]:
 
 
 async def resize(engine: Engine, pane: Pane, columns: int, rows: int) -> None:
-    """Resize a pane, and wait until its terminal has the new size, so that programs are told.
+    """Resize a pane, and wait until its terminal has the new size, so that programs know it.
 
     Raises:
         ArgumentError: Its window has other panes, too.

@@ -1,7 +1,7 @@
 """Stopping what runs in the foreground of a shell's pane, until the shell is back.
 
-A pane of ours has stopped once its shell is at its prompt. Of a pane on the user's own tmux server
-there is no log, so a shell that has the terminal is all that can be told.
+A pane of ours has stopped once its shell is at its prompt. A pane on the user's own tmux server has
+no log, so there it is enough that a shell has the terminal.
 """
 
 import contextlib
@@ -32,9 +32,9 @@ SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
 async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     """Stop what runs in the foreground of a pane whose program is a shell.
 
-    The rest of a loop or of a list of commands is stopped too. If the shell is at its prompt
-    already, C-c clears its command line. SIGINT is sent by pressing C-c, other signals to the
-    foreground process group.
+    This also stops the rest of a loop or of a list of commands. For SIGINT, it presses C-c, which
+    clears the command line of a shell at its prompt; it sends other signals to the foreground
+    process group.
 
     Return None once the shell is at its prompt or has ended; else why it is not known to have
     stopped, with the `advice` on what to try next if a program still runs.
@@ -71,7 +71,7 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
 
 
 async def _is_at_prompt(pane: Pane) -> bool:
-    """Tell whether the shell is at its prompt and stays there: it has read all that was typed."""
+    """Return whether the shell is at its prompt to stay: it has read everything typed."""
     clock, times = pane.clock, pane.clock.times
     while await pane.terminal.prompt(
         times.prompt_soon_s, starting_s=times.stop_starting_s
@@ -85,7 +85,7 @@ async def _is_at_prompt(pane: Pane) -> bool:
 async def _act(
     pane: Pane, plan: StopPlan, activity: Activity, number: signal.Signals
 ) -> str | None:
-    """Do what the plan says for this moment; return why nothing can be done, None if it can."""
+    """Do what the plan says for this moment. Return why that is impossible, or None."""
     snapshot = activity.snapshot
     is_interactive = snapshot.shell is not None and snapshot.shell.is_interactive()
     match plan.step(snapshot, pane.clock.now(), is_interactive=is_interactive):
@@ -98,7 +98,7 @@ async def _act(
         case StopAction.REFUSE:
             return "the shell itself is at work, which only SIGINT stops"
         case StopAction.SIGNAL_LIST:
-            # The shell that has started the program, and waits for it.
+            # The shell that started the program, and waits for it.
             program = processes.read_stat(snapshot.pid) if snapshot.pid else None
             shell = shell_of(program.ppid) if program else None
             if shell and shell.is_interactive():
@@ -124,7 +124,7 @@ def _kill(group: int, number: signal.Signals) -> str | None:
 
 
 def _is_other_shell(pane: Pane) -> bool:
-    """Tell whether the pane's program is one of OTHER_SHELLS and has the terminal."""
+    """Return whether the pane's program is one of OTHER_SHELLS and has the terminal."""
     leader = processes.read_stat(pane.leader.pid)
     children = processes.children(pane.leader.pid)
     if leader is None or not children:
@@ -145,10 +145,10 @@ async def stop_for_shell(
 ) -> str | None:
     """Stop the foreground of a terminal that is not ours, until a shell has it or the leader ends.
 
-    Each process group gets the signal once, after it has had the terminal for `times.steady_s`;
-    SIGINT is sent by `interrupt`, which presses C-c. Where a program goes on, so does this: the
-    caller bounds it. If the leader itself may be stopped, the terminal closes with it; if not, and
-    only the leader runs there, that is a KillNotAllowedError.
+    Each process group gets the signal once, after it has had the terminal for `times.steady_s`; for
+    SIGINT, `interrupt` presses C-c. This goes on as long as a program does, so the caller sets a
+    limit. `may_close` allows stopping the leader itself, which closes the terminal; without it,
+    KillNotAllowedError is raised if only the leader runs there.
 
     Return None once it has stopped, else why it has not.
     """
@@ -183,7 +183,7 @@ async def stop_for_shell(
 
 
 async def _prompts(shell: int, before_ns: int, clock: Clock) -> None:
-    """Wait until a shell that had used that much processor time has run, and sleeps."""
+    """Wait until a shell has used more processor time than `before_ns`, and sleeps."""
     while True:
         has_run = processes.cpu_ns(shell) != before_ns
         stat = processes.read_stat(shell)
@@ -193,7 +193,7 @@ async def _prompts(shell: int, before_ns: int, clock: Clock) -> None:
 
 
 def _is_shell(pid: int) -> bool:
-    """Tell whether a process is a shell that takes commands from the terminal."""
+    """Return whether a process is a shell that takes commands from the terminal."""
     process = processes.read_stat(pid)
     if process is None or process.is_fork or process.comm not in SHELLS:
         return False

@@ -1,9 +1,8 @@
 """Waiting for the first thing that happens in a pane, or in one of several.
 
-A wait reads the pane's log as it grows, and does nothing in between. Only for conditions that
-depend on what the program is doing does it also look at the pane from time to time. A program that
-draws on the whole screen does not print lines; then the rows that have changed since the wait began
-are matched.
+A wait reads the pane's log as it grows, and does nothing in between. If a condition depends on what
+the program is doing, it also looks at the pane from time to time. A program that draws on the whole
+screen prints no lines, so the wait matches the rows that have changed since it began.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +25,7 @@ from .watching import Watch, watching
 # After more output than this between two pauses, the next pause is at least `Times.flood_s`.
 _FLOOD_BYTES = 1 << 16
 
-# Begins the observation that a wait is about, given the pane and the patterns of the wait.
+# Begins the observation of a wait, given its pane and its patterns.
 Begin = Callable[[Pane, Matcher], Awaitable[Observation]]
 
 
@@ -34,12 +33,12 @@ Begin = Callable[[Pane, Matcher], Awaitable[Observation]]
 class Conditions:
     """What ends a wait: the first of these conditions, the program's end, or the timeout.
 
-    A wait for patterns also ends when nothing can come any more: a shell is at its prompt and
-    nothing else runs in the pane, or hidden input is awaited.
+    A wait for patterns also ends when nothing more can come: a shell is at its prompt and nothing
+    else runs in the pane, or the program awaits hidden input.
 
     Attributes:
-        pattern: A regular expression of RE2 that a line of output has to match.
-        stop_pattern: Another one, which tells that there is no use in waiting any longer.
+        pattern: A regular expression of RE2 that a line of output must match.
+        stop_pattern: Another one, whose match means that there is no point in waiting longer.
         idle_s: Nothing was printed and nothing typed for this long.
         is_for_rest: Wait until the pane is at rest.
         is_for_input: Wait until the program awaits something.
@@ -63,19 +62,19 @@ class Conditions:
         return self == Conditions(timeout_s=0, shows=self.shows)
 
     def matcher(self) -> Matcher:
-        """Return the patterns, compiled; ArgumentError if one can't be used."""
+        """Return the compiled patterns; ArgumentError if one is not valid."""
         return Matcher(self.pattern, self.stop_pattern)
 
 
 async def wait(panes: Sequence[Pane], conditions: Conditions, begin: Begin) -> list[Report]:
-    """Wait for the first thing that happens in any of some panes, at least one.
+    """Wait for the first thing that happens in any of one or more panes.
 
     Returns:
-        One report of what happened; if nothing did before the timeout, one of each pane, in the
+        One report of what happened; if nothing did before the timeout, one for each pane, in the
         order of `panes`.
 
     Raises:
-        ArgumentError: A pattern can't be used.
+        ArgumentError: A pattern is not valid.
     """
     matcher = conditions.matcher()
     deadline = panes[0].clock.now() + conditions.timeout_s
@@ -108,11 +107,11 @@ async def wait(panes: Sequence[Pane], conditions: Conditions, begin: Begin) -> l
 
 
 async def observe(observation: Observation, conditions: Conditions, deadline: float) -> Report:
-    """Go on with an observation until a condition is met; report what there is then."""
+    """Continue an observation until a condition is met, and report what there is then."""
     try:
         async with watching(observation.pane, observation.before) as watch:
             return await _Wait(watch, conditions, observation).first(deadline)
-    except PaneLostError:  # it is known to have ended now
+    except PaneLostError:  # now its program is known to have ended
         async with watching(observation.pane, observation.before) as watch:
             return await _Wait(watch, conditions, observation).first(deadline)
 
@@ -128,11 +127,11 @@ class _Wait:
         self._conditions = conditions
         self._observation = observation
         self._is_early = False  # what matched came before the last step of keys
-        # How long the pane has to be quiet before the next look whether anything can come.
+        # How long the pane must be quiet before we check again whether anything can come.
         self._vain_look_s = pane.clock.times.quiet_s
 
     async def first(self, deadline: float) -> Report:
-        """Return what meets a condition first, or what there is at the deadline."""
+        """Return a report of what first meets a condition, or of what there is at the deadline."""
         pane, observation = self._pane, self._observation
         async with pane.events.reading:
             await pane.ensure_log_writer()
@@ -157,7 +156,7 @@ class _Wait:
                 await self._watch.wait(self._next_at(deadline))
 
     def _next_at(self, deadline: float) -> float:
-        """Return when to go on without news."""
+        """Return when to go on even without news."""
         quiet_since = self._clock.now() - self._idle_s()
         until = deadline
         if self._conditions.idle_s is not None:
@@ -211,7 +210,7 @@ class _Wait:
         if reason:
             await self._pane.drain()
             if not self._is_fresh(moment.activity):
-                # The log was late. What the pane is doing is told with all that it printed.
+                # The log was late. Look again, now that it contains all output.
                 reason = self._reason_of(await self._watch.look())
         return reason
 
@@ -227,17 +226,17 @@ class _Wait:
         return None
 
     def _early_reason(self) -> Reason | None:
-        """Return the reason for what matched before the last step, which counts now."""
+        """Return the reason of a match before the last step, which counts now."""
         early = self._observation.early
         self._is_early = early is not None
         return Reason(early) if early else None
 
     def _is_fresh(self, activity: Activity | None) -> bool:
-        """Tell whether nothing was printed since a look."""
+        """Return whether nothing was printed since a look."""
         return activity is not None and activity.snapshot.printed_bytes == self._pane.log.size
 
     async def _is_in_vain(self) -> bool:
-        """Tell whether nothing more can come, until somebody types; look only now and then."""
+        """Return whether nothing more can come until somebody types; look only now and then."""
         pane, quiet_s = self._pane, self._idle_s()
         is_wait = bool(self._conditions.timeout_s) and self._observation.matcher.has_patterns
         is_early = quiet_s + self._times.min_look_s < self._vain_look_s
@@ -246,12 +245,12 @@ class _Wait:
         self._vain_look_s = max(quiet_s, self._vain_look_s) * 2
         if pane.keyboard.holder:
             return False
-        # By a tracker of its own: the watch does not have to look again and again.
+        # With a separate tracker, so the watch does not have to look again and again.
         async with pane.events.looking:
             activity = await pane.terminal.observe(ActivityTracker(self._times))
         if not activity.is_awaiting or not self._is_fresh(activity):
             return False
-        if self._observation.position < pane.log.size:  # what matches may be there already
+        if self._observation.position < pane.log.size:  # a match may be there already
             return False
         if activity.awaits is Awaits.HIDDEN_INPUT:
             return True

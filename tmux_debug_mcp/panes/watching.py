@@ -1,7 +1,7 @@
 """Watching a pane: the one loop that looks at what it is doing.
 
-A watch wakes when the pane's log grows, when its program ends, and when what the program is doing
-may have changed, which no event tells. What to make of each moment is for the callers.
+A watch wakes when the pane's log grows, when its program ends, and from time to time, since no
+event reports what the program is doing. Callers decide what to make of each moment.
 """
 
 import math
@@ -23,7 +23,7 @@ class Moment:
     Attributes:
         now: The time, by the pane's clock.
         ending: How its program has ended; None while it runs.
-        activity: What it is doing, at the last look; None where none was taken.
+        activity: What it was doing at the last look; None if there was none.
     """
 
     now: float
@@ -32,7 +32,7 @@ class Moment:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether the program has ended, awaits something, or was quiet for a while."""
+        """Whether the program has ended, awaits something, or has been quiet for a while."""
         return bool(self.ending or (self.activity and self.activity.is_at_rest))
 
 
@@ -51,7 +51,7 @@ class Watch:
         self.activity: Activity | None = None
 
     async def moments(self, deadline: float) -> AsyncIterator[Moment]:
-        """Yield a moment now and after all news; the last at the end or the deadline."""
+        """Yield a moment now and after any news, the last at the program's end or the deadline."""
         while True:
             moment = await self.moment()
             yield moment
@@ -70,7 +70,7 @@ class Watch:
         """Look at the pane, and return what it is doing."""
         async with self.pane.events.looking:
             self.activity = await self.pane.terminal.observe(self._tracker)
-        # Output wakes a watch much more often than looks are worth their time.
+        # Output wakes a watch much more often than it is worth looking.
         self._look_at = self._clock.now() + self._clock.times.min_look_s
         return self.activity
 
@@ -86,17 +86,17 @@ class Watch:
 
 @asynccontextmanager
 async def watching(pane: Pane, before: Snapshot | None = None) -> AsyncIterator[Watch]:
-    """Watch a pane for the time of the block.
+    """Watch a pane during the block.
 
-    `before` is the snapshot before the last keys: until the program has read them, it is not taken
-    to await anything.
+    `before` is the snapshot before the last keys: until the program has read them, it does not
+    count as awaiting anything.
     """
     async with pane.subscribe() as subscription:
         yield Watch(pane, before, subscription)
 
 
 async def rest(pane: Pane, timeout_s: float) -> State:
-    """Return a pane's state once it is at rest, or when the time is over; 0 takes a single look."""
+    """Return a pane's state once it is at rest, or at the timeout; 0 takes a single look."""
     deadline = pane.clock.now() + timeout_s
     async with watching(pane, pane.terminal.before_typing) as watch:
         async for moment in watch.moments(deadline):

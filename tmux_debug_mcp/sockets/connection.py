@@ -1,6 +1,6 @@
-"""A connection to a running server: one JSON object a line, in both directions.
+"""A connection to a running server: one JSON object per line, in both directions.
 
-The first line says what the connection is for, and the server's lines are what to do::
+The first line says what the connection is for, and the server's lines say what to do::
 
     > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "terminal": true}
     < {"out": "..."}    {"err": "..."}    {"exit": 0}
@@ -39,7 +39,7 @@ _RECEIVE_BYTES = 1 << 16
 _CREDENTIALS_BYTES = 12
 
 
-# A server answers at once what its panes are, unless it is stopped.
+# A server lists its panes at once, unless it is stopped.
 _PANES_S = 5.0
 
 
@@ -50,7 +50,7 @@ class ServerGoneError(CommandError):
 def peer_of(connected: _socket.socket) -> tuple[int, int]:
     """Return the process id and the user id of the other side of a connection.
 
-    Of a listener, these are of the moment when it began to listen. The process id is 0 if the
+    For a listener, they are from the moment when it began to listen. The process id is 0 if the
     process is in a pid namespace that we can't see.
     """
     data = connected.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS_BYTES)
@@ -61,8 +61,7 @@ def peer_of(connected: _socket.socket) -> tuple[int, int]:
 class Connection:
     """A connection to a server of this user. Closing it cancels what the server still does for it.
 
-    Only a server of this user is told anything: in /tmp, anybody can make a directory that has the
-    name of ours.
+    Other users' servers get nothing: in /tmp, anybody can make a directory with the name of ours.
 
     Raises:
         ServerGoneError: Nobody listens there, or another user does.
@@ -88,11 +87,11 @@ class Connection:
         self._socket.close()
 
     def limit(self, seconds: float) -> None:
-        """Have all that waits for the server end after a time, as a TimeoutError."""
+        """Make every wait for the server end after a time, with a TimeoutError."""
         self._socket.settimeout(seconds)
 
     def hang_up(self) -> None:
-        """Say that nothing more comes, which cancels a verb. Its last messages still arrive."""
+        """Say that nothing more will come, which cancels a verb. Its last messages still arrive."""
         self._socket.shutdown(_socket.SHUT_WR)
 
     def send(self, message: dict[str, object], fds: Sequence[int] = ()) -> None:
@@ -150,7 +149,7 @@ def panes_of(path: str) -> list[dict[str, object]]:
 
 
 def runs_any(server: Server, panes: Container[object]) -> bool:
-    """Tell whether one of these panes, ids or names, runs in a server."""
+    """Return whether one of these panes, given by id or name, runs in a server."""
     return any(
         pane["status"] == "running" and (pane["name"] in panes or pane["id"] in panes)
         for pane in panes_of(server.socket)

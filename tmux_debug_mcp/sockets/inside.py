@@ -1,7 +1,7 @@
-"""How what runs in a server's panes calls that server: by `tmux-debug`, on the PATH of every pane.
+"""How programs in a server's panes call that server: by `tmux-debug`, on the PATH of every pane.
 
-It stands behind all else there: one that the user has installed is found first. Which server a
-caller in a pane means is for `servers.choose`; it does not depend on where the program is.
+It comes last there, so one that the user has installed is found first. Wherever the program is,
+`servers.choose` decides which server a caller in a pane means.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 _PROGRAM = "tmux-debug"
 _ROOT = str(Path(__file__).parents[2])
-# As with an installed program, but without the site module, whose work takes as long as the verb.
+# Like an installed program, but without the site module, which takes as long as the verb.
 _MAIN = (
     "import sys; sys.path[:] = {path!r}; sys.prefix = sys.exec_prefix = {prefix!r}; "
     "from tmux_debug_mcp.command.main import main; main()"
@@ -28,7 +28,7 @@ def add_program(directory: str) -> str:
     """
     path = list(dict.fromkeys([*filter(os.path.isabs, sys.path), _ROOT]))
     code = _MAIN.format(path=path, prefix=sys.prefix)
-    # Through a shell, since a path may be too long for a line of `#!`, or have blanks in it.
+    # Through a shell, since a path may be too long for a `#!` line, or contain blanks.
     words = shlex.join([sys.executable, "-I", "-S", "-c", code])
     text = f'#!/bin/sh\nexec {words} "$@"\n'
     programs = f"{directory}/bin"

@@ -1,8 +1,7 @@
 """The socket of a server: who may connect, and what a caller says first.
 
-Every server has one, so that `tmux-debug` reaches its panes. Only this user can enter the directory
-and the socket, and the kernel is asked for the caller's user as well. The protocol is in
-`connection`.
+Every server has one, so that `tmux-debug` can reach its panes. Only this user can use the directory
+and the socket, and we also ask the kernel for the caller's user. The protocol is in `connection`.
 """
 
 import contextlib
@@ -29,25 +28,25 @@ from tmux_debug_mcp.vt.printable import plain_name
 from . import servers
 from .connection import Connection, ServerGoneError, peer_of
 
-# Callers beyond these are sent away. Each one that waits has a connection.
+# Further callers are sent away. Each one that waits holds a connection.
 MAX_CONNECTIONS = 64
 _TOO_MANY = (
     f"The server has {MAX_CONNECTIONS} callers already. Try again when one of them has ended."
 )
-# The exit status of what is refused.
+# The exit status of callers that are refused.
 _REFUSED = 125
-# As for a message of MCP.
+# As for an MCP message.
 _MAX_LINE_BYTES = 8 << 20
 _RECEIVE_BYTES = 1 << 16
 _BACKLOG = 128
 _MAX_FDS = 2
-# What the socket is called while the server looks for the last time whether somebody waits.
+# The socket's name while the server looks one last time whether somebody waits.
 _WITHDRAWN = "socket.withdrawn"
-# Another call may close files meanwhile.
+# In this time, another call may close files.
 _NO_FILES_S = 0.1
-# By then a server that ends is gone, and `doctor` has let go of a killed one's directory.
+# By then an ending server is gone, and `doctor` has let go of a killed one's directory.
 _CLAIM_S = 10.0
-# A server locks its directory within a millisecond after it has made it.
+# A server locks its directory within a millisecond of making it.
 _MIN_ABANDONED_AGE_S = 10.0
 _POLL_S = 0.01
 
@@ -86,12 +85,12 @@ class Caller:
 
     @property
     def parent_pid(self) -> int:
-        """The process that has called `tmux-debug`, such as a shell; 0 if it is not known."""
+        """The process that called `tmux-debug`, such as a shell; 0 if it is not known."""
         return servers.parent(self.pid)
 
     @functools.cached_property
     def is_in_pane(self) -> bool:
-        """Whether it runs in one of our panes: all that we have started is there."""
+        """Whether it runs in one of our panes: everything that we start does."""
         return os.getpid() in servers.ancestors(self.pid)
 
     def close(self) -> None:
@@ -102,7 +101,7 @@ class Caller:
         """Return what it says first.
 
         Raises:
-            CallerGoneError: It says nothing in time, or no JSON object.
+            CallerGoneError: It says nothing in time, or something other than a JSON object.
         """
         fds: list[int] = []
         try:
@@ -118,7 +117,8 @@ class Caller:
         """Return the next message, which may take as long as the caller wants.
 
         Raises:
-            CallerGoneError: It has closed the connection, or says no JSON object.
+            CallerGoneError: It has closed the connection, or says something other than a JSON
+                object.
         """
         fds: list[int] = []
         try:
@@ -133,7 +133,7 @@ class Caller:
                 await self.message()
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message; wait as long as the caller reads nothing."""
+        """Send a message; wait while the caller reads nothing."""
         data = memoryview(orjson.dumps(message) + b"\n")
         while data:
             try:
@@ -144,7 +144,7 @@ class Caller:
                 raise CallerGoneError from error
 
     def send_away(self, sentence: str) -> None:
-        """Say why it is not served, if it has room for that, and close the connection."""
+        """Say why it is not served, if the socket has room for that, and close the connection."""
         answer = {"err": f"tmux-debug: {sentence}\n", "exit": _REFUSED}
         with contextlib.suppress(OSError):
             self._socket.send(orjson.dumps(answer) + b"\n")
@@ -182,9 +182,9 @@ class Caller:
             return data
 
     def _leads_to_us(self, fd: int) -> bool:
-        """Tell whether a descriptor is the other side of a connection to our socket.
+        """Return whether a descriptor is the other side of a connection to our socket.
 
-        If we hold that too, we do not see that the caller has closed it.
+        If we held that too, we would not see that the caller has closed it.
         """
         try:
             other = socket.socket(fileno=fd)
@@ -207,7 +207,7 @@ def program_of(pid: int) -> str:
 
 
 async def cancel_when_gone(caller: Caller, scope: anyio.CancelScope) -> None:
-    """Cancel what is done for a caller when it has closed its connection."""
+    """Cancel what is done for a caller once it has closed its connection."""
     await caller.wait_until_gone()
     scope.cancel()
 
@@ -236,7 +236,7 @@ class Listener:
             self._socket.bind(path)
             os.chmod(path, 0o600)
             self._socket.listen(_BACKLOG)
-            # Last, since a directory that is locked has a socket that is listened to.
+            # Last, since a locked directory means that the server listens.
             self._lock = servers.hold(directory)
         except OSError:
             self._socket.close()
@@ -246,7 +246,7 @@ class Listener:
     def describe(self, facts: Mapping[str, object]) -> None:
         """Write what tells this server apart, for callers to choose by; see `servers.Server`.
 
-        Readers see all of it, or what was there before.
+        Readers see all of it, or the previous content.
         """
         new = f"{servers.FACTS}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -255,9 +255,9 @@ class Listener:
         self._rename(new, servers.FACTS)
 
     def withdraw(self) -> bool:
-        """Take the socket away; return False if a caller is connected or waits, who is served.
+        """Withdraw the socket; return False, and keep serving, if a caller is connected or waits.
 
-        Nobody who comes between the two looks is missed: the socket has no name then.
+        The second look misses nobody: by then, the socket has no name to connect to.
         """
         if self._connected:
             return False
@@ -272,7 +272,7 @@ class Listener:
         return False
 
     def _rename(self, name: str, new: str) -> None:
-        """Rename a file in our directory, at whose path another may be by now."""
+        """Rename a file in our directory, even if another directory has taken its path."""
         os.rename(name, new, src_dir_fd=self._lock, dst_dir_fd=self._lock)
 
     def rename(self, directory: str) -> None:
@@ -287,9 +287,9 @@ class Listener:
         files.remove_unheld(self.directory)
 
     async def serve(self, answer: Answer) -> None:
-        """Serve callers until cancelled, each in a task of its own.
+        """Serve callers until cancelled, each in a separate task.
 
-        A connection is closed when `answer` returns, which gets what the caller says first.
+        `answer` gets what the caller says first. When it returns, the connection is closed.
         """
         async with anyio.create_task_group() as tasks:
             while True:
@@ -326,7 +326,7 @@ class Listener:
                 connected, _ = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 continue
-            except OSError:  # there are no files, or no memory
+            except OSError:  # out of files, or out of memory
                 await anyio.sleep(_NO_FILES_S)
                 continue
             return Caller(connected)
@@ -335,10 +335,10 @@ class Listener:
 def claim(directory: str) -> Listener | None:
     """Make the directory of a detached server, with its socket.
 
-    It is made under another name and moved, so that whoever finds it finds a server that listens,
-    or one that has ended. Of several processes that claim it at once, one succeeds.
+    It is made under another name and then moved, so whoever finds it finds a server that listens or
+    has ended. Of several processes that claim it at once, one succeeds.
 
-    Return None if another server of ours has it, which listens.
+    Return None if another server of ours listens there.
 
     Raises:
         StartError: The directory can't be made.
@@ -370,7 +370,7 @@ def claim(directory: str) -> Listener | None:
 
 
 def _is_served(directory: str) -> bool:
-    """Tell whether a server of ours listens in a directory."""
+    """Return whether a server of ours listens in a directory."""
     try:
         Connection(f"{directory}/{servers.SOCKET}").close()
     except ServerGoneError:

@@ -14,23 +14,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 PREFIX = "tmux-debug-"
 SOCKET = "socket"
-# What a detached server writes into the pipe of the process that started it: it serves, or another
-# one does that was faster.
+# What a detached server writes into the pipe of the process that started it: it serves, or a faster
+# one does.
 READY = b"ready\n"
 JOINED = b"joined\n"
 FACTS = "server.json"
-# The directories of our tmux servers begin like this.
+# The names of our tmux servers' directories begin like this.
 _OTHER_PREFIX = "tmux-debug-mcp-"
 _IN_PATH = f"/{PREFIX}".encode()
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# The path of a socket has at most 107 bytes.
+# A socket's path can be at most 107 bytes long.
 _MAX_BASE_CHARACTERS = 64
 _MAX_FACTS_BYTES = 1 << 16
 _MAX_ANCESTORS = 100
-# Why a server is meant that serves another directory than the caller's.
+# Why a caller may mean a server that serves another directory.
 ONLY_ONE = "it is your only detached one"
 HAS_PANE = "it has a running pane of that name"
-# Servers of others that an error names, in one line.
+# How many other servers an error names, on one line.
 _MAX_OTHERS = 4
 
 
@@ -39,7 +39,7 @@ class CommandError(Exception):
 
 
 class NoServerError(CommandError):
-    """Raised when there is no server that the caller can have meant.
+    """Raised when there is no server that the caller can mean.
 
     Attributes:
         others: A line that names others, "" if there are none.
@@ -51,21 +51,21 @@ class NoServerError(CommandError):
 
 
 class WhichServerError(CommandError):
-    """Raised when the server that is named does not run, or when several can be meant."""
+    """Raised when the named server does not run, or when the caller can mean several."""
 
 
 class Server:
     """A server, as the file in its directory describes it.
 
     Attributes:
-        clients: The process ids of its MCP clients. Process 1 is none: it adopts a server whose
-            client has ended, and is the ancestor of every caller.
+        clients: The process ids of its MCP clients. Process 1 is never one: it adopts a server
+            whose client has ended, and is the ancestor of every caller.
         cwd: The directory that its panes start in.
         toolsets: The names of its toolsets, separated by commas.
         version: The version of the package that it runs.
         keep_s: Seconds that it goes on without a client; None if it ends with its client.
-        starter: The shell whose command has started a detached one, as from `identity`; "" if that
-            is not known.
+        starter: The shell whose command started a detached one, as from `identity`; "" if that is
+            not known.
     """
 
     def __init__(self, directory: str, facts: dict[str, object]) -> None:
@@ -106,7 +106,7 @@ def bases(runtime: str) -> list[str]:
 
 
 def is_private(path: str) -> bool:
-    """Tell whether a path is a directory of this user that nobody else can enter."""
+    """Return whether a path is a directory of this user that nobody else can enter."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -116,21 +116,21 @@ def is_private(path: str) -> bool:
 
 
 def running(runtime: str) -> list[Server]:
-    """Return the servers of this user, in the order of their pids.
+    """Return the servers of this user, sorted by pid.
 
-    Those are among them that have another $XDG_RUNTIME_DIR, unless they are in a container.
+    This includes servers with another $XDG_RUNTIME_DIR, unless they are in a container.
     """
-    # A directory may have several paths, such as by a link or a slash at the end.
+    # A directory may have several paths, say through a link or with a slash at the end.
     places = {os.path.realpath(path): path for path in [*_bases_in_use(), *bases(runtime)]}
     found = [server for server in map(read, _directories_in(places.values())) if server]
-    # Whoever connects to a single one sees whether it lives.
+    # With a single one, the caller's connection shows whether it lives.
     if len(found) > 1:
         found = [server for server in found if is_held(server.directory)]
     return sorted(found, key=lambda server: server.pid)
 
 
 def directories(runtime: str) -> list[str]:
-    """Return the directories of this user's servers, also of those that were killed."""
+    """Return the directories of this user's servers, including killed ones."""
     return _directories_in(bases(runtime))
 
 
@@ -165,7 +165,7 @@ def _bases_in_use() -> Iterator[str]:
 
 
 def read(directory: str) -> Server | None:
-    """Return the server of a directory, None if that has no file that describes one."""
+    """Return the server of a directory, None if no file there describes one."""
     try:
         fd = os.open(f"{directory}/{FACTS}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -180,16 +180,16 @@ def read(directory: str) -> Server | None:
 def hold(directory: str, *, is_shared: bool = False) -> int:
     """Lock a directory as that of a living server; the kernel unlocks it when the server ends.
 
-    A shared lock keeps the directory of a killed server from being removed; others still see it as
-    one of a killed server.
+    A shared lock keeps the directory of a killed server from being removed; to others, the server
+    is still a killed one.
 
     Return a descriptor, which the caller owns. Closing it unlocks.
 
     Raises:
-        BlockingIOError: Another process has it locked, such as a server that lives.
+        BlockingIOError: Another process has locked it, such as a living server.
         OSError: There is no such directory.
     """
-    import fcntl  # noqa: PLC0415  a verb needs it only to choose of several servers
+    import fcntl  # noqa: PLC0415  a verb needs it only to choose from several servers
 
     fd = os.open(directory, _OPEN_DIRECTORY)
     try:
@@ -201,7 +201,7 @@ def hold(directory: str, *, is_shared: bool = False) -> int:
 
 
 def is_held(directory: str) -> bool:
-    """Tell whether the server of a directory lives, also one in another pid namespace."""
+    """Return whether the server of a directory lives, even in another pid namespace."""
     try:
         os.close(hold(directory, is_shared=True))
     except BlockingIOError:
@@ -212,10 +212,10 @@ def is_held(directory: str) -> bool:
 
 
 class Surroundings:
-    """Where a caller is, by which its server is found.
+    """Where a caller is, which determines its server.
 
     Attributes:
-        wanted: The server that is named: a pid or a directory, as `--server` has it; "" for none.
+        wanted: The named server: a pid or a directory, as for `--server`; "" for none.
         pid: The process that calls.
         cwd: Its directory.
         runtime: $XDG_RUNTIME_DIR.
@@ -241,11 +241,11 @@ def surroundings(environ: Mapping[str, str]) -> Surroundings:
 def choose(
     servers: list[Server], caller: Surroundings, has_pane: Callable[[Server], bool] | None = None
 ) -> Server:
-    """Return the server that a caller means, as `meant` tells.
+    """Return the server that a caller means, as `meant` decides.
 
     Raises:
-        WhichServerError: The named one does not run, or there are several; no other will do.
-        NoServerError: There is none that the caller can have meant.
+        WhichServerError: The named one does not run, or the caller can mean several.
+        NoServerError: There is none that the caller can mean.
     """
     found, _ = meant(servers, caller, has_pane)
     return found
@@ -256,17 +256,22 @@ def meant(
 ) -> tuple[Server, str]:
     """Return the server that a caller means, and why, in words that follow "because".
 
-    That is the first of these that there is: the one that is named; the one that, or whose client,
-    is the nearest ancestor of the caller, so that a pane finds its own server and an agent's shell
-    finds the agent's; the detached one of the caller's directory; and, of the detached ones that
-    are where the caller's own would be, the only one that an ancestor of the caller started (such
-    as a script that has changed its directory since), or the only one without a client. Of several
-    that are equally near, it is the one that has the pane that the caller names, or the one of the
-    caller's directory: some clients have a process that is the ancestor of all sessions. A server
-    of another client is none of these.
+    It is the first of these that exists:
 
-    `servers` are the running ones. `has_pane` tells whether a server has a running pane of the name
-    in the caller's words; None if there is no name in them.
+    1. The named one.
+    2. The one that is, or whose client is, the nearest ancestor of the caller. So a pane finds its
+       own server, and an agent's shell finds the agent's.
+    3. The detached one of the caller's directory.
+    4. Of the detached ones that are where the caller's own would be, the only one that an ancestor
+       of the caller started (such as a script that has changed its directory since), or else the
+       only one without a client.
+
+    Of several that fit, it is the one with the pane that the caller names, or the one of the
+    caller's directory: some clients have one process that is the ancestor of all sessions. A server
+    that ends with another client must be named.
+
+    `servers` are the running ones. `has_pane` says whether a server has a running pane of the name
+    in the caller's words; None if they contain no name.
 
     Raises:
         WhichServerError, NoServerError: As for `choose`.
@@ -329,7 +334,7 @@ def _listed(servers: list[Server]) -> str:
 
 
 def _others(servers: list[Server]) -> str:
-    """Return a line that names servers that nobody has meant, to be added to an error."""
+    """Return a line, for the end of an error, that names servers the caller has not meant."""
     if not servers:
         return ""
     shown = ", ".join(f"{server.pid} ({server.cwd})" for server in servers[:_MAX_OTHERS])
@@ -353,9 +358,9 @@ def parent(pid: int) -> int:
 
 
 def identity(pid: int) -> str:
-    """Return what no other process is until the next boot, "" if it is gone."""
+    """Return what identifies a process until the next boot, "" if it is gone."""
     fields = _status(pid)
-    # The time of its start: pids are used again.
+    # With its start time, since pids are reused.
     return f"{pid} {fields[19].decode()}" if fields else ""
 
 
@@ -371,15 +376,15 @@ def _status(pid: int) -> list[bytes]:
         return []
     finally:
         os.close(fd)
-    # The name of the program is in parentheses and may have any characters in it.
+    # The name of the program is in parentheses and may contain any characters.
     return data[data.rindex(b")") + 2 :].split()
 
 
 def client_of(pid: int) -> int:
     """Return the process that is the MCP client of a server on standard input and output.
 
-    That is the parent of the server, or of what started it, such as `uvx`: a launcher has the same
-    standard input as the server, and a client has not.
+    That is the parent of the server, or of its launcher, such as `uvx`: a launcher shares the
+    server's standard input, a client does not.
     """
     pipe = _standard_input(pid)
     client = parent(pid)

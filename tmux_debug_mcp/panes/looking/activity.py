@@ -1,18 +1,18 @@
-"""What a pane is doing, decided from snapshots of it. Pure: no I/O and no clock.
+"""Decides from snapshots of a pane what it is doing. Pure: no I/O and no clock.
 
 What a program awaits:
 
 - A program *awaits* something when one of its threads waits for the terminal and everything that
-  was typed has been read. The terminal's modes tell what: input, hidden input or keys.
+  was typed has been read. The terminal's modes show what: input, hidden input or keys.
 - One snapshot is not enough, since it may come before the program has read what was typed. Two
-  snapshots have to agree, with no output and no run of the waiting thread between them.
-- Where the kernel hides which threads wait, nothing is claimed.
+  snapshots must agree, with no output and no run of the waiting thread between them.
+- Where the kernel hides which threads wait, we claim nothing.
 
 When a pane is at rest:
 
-- It has ended, or its program is awaiting something, or it was quiet for `Times.quiet_s`.
-- A program that also waits for other things, such as one that watches files, has to be quiet as
-  well. It would take keys, but may have more to do first.
+- It has ended, its program is awaiting something, or it has been quiet for `Times.quiet_s`.
+- A program that also waits for other things, such as one that watches files, must be quiet as well.
+  It would take keys, but may have more to do first.
 """
 
 import math
@@ -23,7 +23,7 @@ from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.panes.shells.dialects import Shell
 
-# Programs that wake up now and then, such as to look at a clock, are quiet: 1 % of a processor.
+# Programs that wake up now and then, say to read a clock, count as quiet: 1 % of a processor.
 _IDLE_CPU_NS = 3_000_000
 # The poll interval is a tenth of the time for which nothing has changed.
 _POLLS_PER_WAIT = 10
@@ -40,7 +40,8 @@ class Awaits(Enum):
 class Waiting(IntEnum):
     """How the foreground waits for the terminal.
 
-    A process has the highest kind of its threads, and a pane the highest kind of its processes.
+    A process's kind is the highest of its threads'. A pane's is the highest of its processes', but
+    at most AMONG_OTHERS unless all wait for the terminal alone, or for a process that does.
 
     Attributes:
         NONE: No thread waits for the terminal.
@@ -48,7 +49,7 @@ class Waiting(IntEnum):
         AMONG_OTHERS: A thread waits for the terminal, but also for other files or a timeout, or
             beside other threads.
         ALONE: The only thread of a process waits for the terminal and nothing else.
-        BYTEWISE: Like ALONE, and it reads a single byte, as shells do that run `read`.
+        BYTEWISE: Like ALONE, and it reads a single byte, as shells do for `read`.
     """
 
     NONE = 0
@@ -64,7 +65,7 @@ class Snapshot:
 
     Attributes:
         group: The foreground process group, -1 if there is none.
-        leader_line: What /proc said of pane.sh; the same as long as pane.sh waits and the group
+        leader_line: What /proc says of pane.sh; it stays the same while pane.sh waits and the group
             has the terminal.
         pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
@@ -76,8 +77,8 @@ class Snapshot:
         reader_ns: The processor time of these threads.
         threads: All threads that were looked at; none if some were left out.
         threads_ns: The processor time of these threads.
-        is_at_work: A process of the group wants a processor or waits for a disk.
-        cpu_ns: The processor time of the group.
+        is_at_work: A process of the group, or a reader, wants a processor or waits for a disk.
+        cpu_ns: The processor time of the group, and of readers outside of it.
         printed_bytes: The size of the pane's log.
     """
 
@@ -105,7 +106,7 @@ class Snapshot:
 
     @property
     def change_key(self) -> object:
-        """A value that stays equal as long as nothing at all happens."""
+        """A value that stays equal as long as nothing happens."""
         return self.is_over, self.pid, self.cpu_ns, self.wait_key
 
 
@@ -114,16 +115,16 @@ class Activity:
     """What a pane is doing.
 
     Attributes:
-        awaits: None if the program awaits nothing or if that is not known.
+        awaits: What the program awaits; None if nothing, or if that is not known.
         is_likely: The last snapshot shows a program that awaits something or a shell at its
             prompt. A second snapshot can confirm it.
-        shell: The shell that is at its prompt, if one is.
+        shell: The shell at its prompt, if there is one.
         is_awaiting: The program awaits something and does nothing else until it gets it.
         is_unclear: The kernel can't tell whether the program awaits something.
-        is_at_rest: The program has ended, is awaiting something, or was quiet for
+        is_at_rest: The program has ended, is awaiting something, or has been quiet for
             `Times.quiet_s`.
         quiet_s: Seconds since the pane last printed or worked.
-        same_s: Seconds since anything at all changed.
+        same_s: Seconds since anything changed.
         look_again_s: Seconds to wait before the next snapshot.
     """
 
@@ -158,7 +159,7 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
 def prompting(snapshot: Snapshot) -> Shell | None:
     """Return the shell that seems to be at its prompt, judged by one snapshot.
 
-    The terminal's modes tell a prompt from other things that a shell reads: see `Dialect`.
+    The terminal's modes distinguish a prompt from a shell's other reads: see `Dialect`.
     """
     shell = snapshot.shell
     modes = snapshot.modes
@@ -170,7 +171,7 @@ def prompting(snapshot: Snapshot) -> Shell | None:
         # `read -n1` leaves canonical mode as well, but does not make the terminal raw.
         is_at_prompt = not modes.is_canonical and not modes.echoes and modes.is_raw
     else:
-        # Such a shell reads its commands by lines, and for `read` by bytes.
+        # Such a shell reads commands line by line, but byte by byte for `read`.
         is_at_prompt = modes.is_canonical and snapshot.waiting is not Waiting.BYTEWISE
     return shell if is_at_prompt else None
 
@@ -178,8 +179,8 @@ def prompting(snapshot: Snapshot) -> Shell | None:
 class ActivityTracker:
     """Decides what a pane is doing, snapshot by snapshot.
 
-    Until text that was typed after the snapshot `before` leaves a trace, or `times.typed_s` has
-    passed, the program is not reported to await anything.
+    Until text typed after the snapshot `before` leaves a trace, or `times.typed_s` has passed, it
+    does not report that the program awaits anything.
     """
 
     def __init__(self, times: Times, before: Snapshot | None = None) -> None:
@@ -194,7 +195,7 @@ class ActivityTracker:
     def step(self, snapshot: Snapshot, now: float, seen_s: float = 0.0) -> Activity:
         """Return what the pane is doing, given the next snapshot and its time in seconds.
 
-        The wait that it shows was seen `seen_s` seconds ago already, by somebody else.
+        Another tracker saw the same wait `seen_s` seconds ago already.
         """
         times = self._times
         if self._begun_at is None:
@@ -217,7 +218,7 @@ class ActivityTracker:
         )
         is_likely = is_typed_text_read and (awaits is not None or shell is not None)
 
-        # What it shows together with those before: the same wait goes on.
+        # What it shows together with earlier ones: the same wait goes on.
         is_confirmed = is_likely and wait_s >= times.confirm_s
         if not is_confirmed:
             awaits = None
@@ -241,7 +242,7 @@ class ActivityTracker:
         )
 
     def _is_active(self, snapshot: Snapshot) -> bool:
-        """Tell whether the pane has printed or used processor time since it was last active."""
+        """Return whether the pane has printed or used processor time since it was last active."""
         last = self._last_active
         if last is None or snapshot.is_at_work:
             return True
@@ -266,10 +267,10 @@ class _Unchanged:
 
 
 def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited_s: float) -> bool:
-    """Tell whether the next step may be typed: all that was typed is read, and more is awaited.
+    """Return whether to type the next step: the program has read everything and awaits more.
 
-    A program that does other things as well, such as one that prints a log or draws on a screen,
-    gets `times.quiet_s` to act on the step before. Where the kernel can't tell, the pane has to be
+    A program that also does other things, such as one that prints a log or draws on a screen, gets
+    `times.quiet_s` to act on the previous step. Where the kernel can't tell, the pane must be
     quiet. The previous step was typed `waited_s` ago, right after the snapshot `before`.
     """
     if activity.is_awaiting:
@@ -279,8 +280,8 @@ def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited
         return False
     if activity.is_unclear:
         return activity.quiet_s >= times.quiet_s
-    # A program may also have read keys that it did not await, as games do at each frame. One that
-    # works on in canonical mode may have read a line that was typed ahead.
+    # A program may also read keys that it does not await, as games do at each frame. In canonical
+    # mode, one that keeps working may just have read a line that was typed ahead.
     is_raw = all(one.modes and not one.modes.is_canonical for one in (before, after))
     polls = is_raw and before.group == after.group and before.waiting is Waiting.NONE
     return (activity.awaits is not None or polls) and waited_s >= times.quiet_s
@@ -291,8 +292,8 @@ class PromptWait:
 
     - A shell that was at its prompt before gets `patience_s`, but up to `times.coming_s` while it
       does something.
-    - A starting shell gets up to `starting_s` as long as it is busy: it does something, or runs a
-      program that has to be waited for.
+    - A starting shell gets up to `starting_s` while it is busy: it does something, or runs a
+      program that must end first.
     """
 
     def __init__(self, times: Times, patience_s: float, starting_s: float) -> None:
@@ -304,10 +305,10 @@ class PromptWait:
     def step(
         self, activity: Activity, now: float, *, is_starting: bool, has_children: bool
     ) -> bool:
-        """Tell whether to go on waiting, given what the pane is doing and the time in seconds.
+        """Return whether to keep waiting, given what the pane is doing and the time in seconds.
 
-        The shell `is_starting` if it is interactive and was not at its prompt yet. `has_children`
-        says that it runs a program that has to be waited for.
+        The shell `is_starting` if it is interactive and has not been at its prompt yet. It
+        `has_children` if it runs a program that must end first.
         """
         if self._begun_at is None:
             self._begun_at = now
@@ -334,11 +335,11 @@ class StopPlan:
     """Decides how to stop what runs in a shell until the shell itself has the terminal.
 
     - Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
-    - When a program was signalled and another one follows, the shell runs a loop or a list, which
-      C-c ends and other signals don't. So the shell is interrupted, too.
+    - If another program follows one that was signalled, the shell runs a loop or a list, which only
+      C-c ends. So the shell is interrupted, too.
     - While no process group has the terminal, as between two programs, there is none to signal.
     - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
-    - A shell that is at work itself gets C-c, which it heeds, and no other signal.
+    - A shell that is itself at work gets C-c, which it obeys, and no other signal.
     """
 
     def __init__(self, times: Times, *, is_interrupt: bool) -> None:
@@ -351,9 +352,9 @@ class StopPlan:
         self._signalled_at = math.inf
 
     def is_in_vain(self, activity: Activity, now: float) -> bool:
-        """Tell whether the program has got the signal, and awaits input nevertheless.
+        """Return whether the program has got the signal, but awaits input.
 
-        Such are debuggers, pagers and editors, which take C-c for a key or go back to their prompt.
+        Debuggers, pagers and editors do: they take C-c for a key or go back to their prompt.
         """
         return activity.is_awaiting and now >= self._signalled_at + self._times.quiet_s
 

@@ -1,16 +1,16 @@
 """Snapshots of a pane: who has its terminal, in which modes, and who waits for it.
 
-All facts come from the kernel through /proc, and none from what the screen shows. `activity`
-decides what follows from them.
+All facts come from the kernel through /proc, none from what the screen shows. `activity` decides
+what follows from them.
 
-A thread waits for a terminal while it is in a system call that returns once something was typed:
+A thread waits for a terminal while it is in a system call that returns once something is typed:
 read(2) of the terminal, or poll(2), select(2) or epoll_wait(2) with it. The kernel may hide that
-call from us, as of another user's programs. Then only a wait for hidden input can be found out.
+call from us, as with another user's programs. Then we can find out only a wait for hidden input.
 
-Programs run on while a snapshot is taken, so the order of the reads matters:
+Programs keep running while a snapshot is taken, so the order of the reads matters:
 
-- The modes are read before and after the threads. A program that was found to wait in other modes
-  than those of the first read, such as one that has just started, counts as not waiting.
+- The modes are read before and after the threads. If a program changed them in between, as one that
+  has just started may do, nothing counts as waiting.
 - The processor time of a thread is read before its system call. If the thread runs after it was
   found to wait, the next snapshot shows more processor time.
 - The name of the foreground is read last. If exec(2) changes it after that, the process has run,
@@ -31,7 +31,7 @@ from tmux_debug_mcp.vt.printable import plain_name
 
 from .activity import Snapshot, Waiting
 
-# So many processes and threads are looked at, which bounds the time that a snapshot takes.
+# At most this many processes and threads are looked at, to bound the time of a snapshot.
 _MAX_PROCESSES = 256
 _MAX_THREADS = 512
 
@@ -46,12 +46,12 @@ _RELAYS = frozenset((*_REMOTE_SHELLS, *_CONNECTIONS, *_CONTAINERS, *_MACHINES, *
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A process that a snapshot looks at, with those of its threads that wait for the terminal.
+    """A process that a snapshot looks at, with its threads that wait for the terminal.
 
     Attributes:
         has_own_terminals: It also waits for terminals that it has made for other programs.
         threads: Its waiting threads, as process and thread id.
-        hidden: The threads of which the kernel does not show what they wait for.
+        hidden: The threads whose waits the kernel hides.
     """
 
     stat: Stat
@@ -69,9 +69,9 @@ class _Member:
 
 
 def look(pane_pid: int, printed_bytes: int, hidden_waits: HiddenWaits | None = None) -> Snapshot:
-    """Return a snapshot of the pane of a pane.sh, the session leader of the pane's terminal.
+    """Return a snapshot of a pane, given the pid of its pane.sh, the terminal's session leader.
 
-    `hidden_waits` has what earlier snapshots of this pane have found out about hidden threads.
+    `hidden_waits` holds what earlier snapshots of this pane found out about hidden threads.
     Source: proc(5), termios(3).
     """
     session_leader = processes.read_stat(pane_pid)
@@ -89,13 +89,13 @@ def look(pane_pid: int, printed_bytes: int, hidden_waits: HiddenWaits | None = N
 def _foreground_processes(session_leader: Stat) -> list[Stat]:
     """Return the living processes below a session leader that may read its terminal.
 
-    These are the foreground group, and those that have left for a session without a terminal, as
-    the child of `su -c` does.
+    These are the foreground group, and processes that have moved to a session without a terminal,
+    as the child of `su -c` does.
     """
     below = list(_descendants(session_leader))
     group = session_leader.tpgid
     if group not in (session_leader.pid, *(stat.pid for stat in below)):
-        # Too many other processes came before it.
+        # The limit may have left out its leader.
         group_leader = processes.read_stat(group)
         if group_leader:
             below.append(group_leader)
@@ -107,7 +107,7 @@ def _foreground_processes(session_leader: Stat) -> list[Stat]:
 
 
 def _descendants(process: Stat) -> Iterator[Stat]:
-    """Yield the first descendants of a process, zombies too, parents before their children."""
+    """Yield descendants of a process, up to the limits, zombies too, parents before children."""
     parents = deque([process.pid])
     room = _MAX_PROCESSES
     threads_room = _MAX_THREADS
@@ -131,7 +131,7 @@ def _look_at_terminal(
     printed_bytes: int,
     hidden_waits: HiddenWaits,
 ) -> Snapshot:
-    """Return a snapshot of one terminal, without the shell that has it."""
+    """Return a snapshot of one terminal, except for `shell` and `leader_line`."""
     group = session_leader.tpgid
     modes = terminals.modes_at(terminal)
     examined: list[_Member] = []
@@ -146,7 +146,7 @@ def _look_at_terminal(
         hidden = [thread for one in examined for thread in one.hidden]
         found = hidden_waits.find(hidden, terminal)
         examined = [_with_hidden_waits(one, found) for one in examined]
-    # A program that has changed the modes meanwhile may have begun to wait in either of them.
+    # A program that has just changed the modes may have begun to wait in the old or the new ones.
     is_waiting = any(one.is_waiting for one in examined)
     if is_waiting and terminals.modes_at(terminal) != modes:
         examined = [_Member(one.stat, one.cpu_ns) for one in examined]
@@ -213,7 +213,7 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
 
 
 def _with_hidden_waits(member: _Member, waiting: Sequence[Thread]) -> _Member:
-    """Return a member with those of its hidden threads that are known to wait for the terminal."""
+    """Return a member that includes its hidden threads known to wait for the terminal."""
     threads = tuple(thread for thread in member.hidden if thread in waiting)
     if not threads:
         return member
@@ -244,9 +244,9 @@ def _front(session_leader: Stat, group: Sequence[Stat]) -> Stat | None:
 
 
 def _waits_for_command(shell: int) -> bool:
-    """Tell whether a shell with children waits for one, as far as the kernel tells.
+    """Return whether a shell with children waits for one, as far as the kernel shows.
 
-    It does not while it reads the terminal or a file, or opens a FIFO, beside jobs of its own.
+    It does not while it reads the terminal or a file or opens a FIFO, with jobs in the background.
     """
     call = calls.call_of(shell, str(shell))
     if call is None or not call.arguments:  # hidden, or about to wait
@@ -260,7 +260,7 @@ def _waits_for_command(shell: int) -> bool:
 
 
 def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
-    """Return how the members wait for the terminal, all of them taken together."""
+    """Return how all members together wait for the terminal."""
     waiting = max((one.waiting for one in members), default=Waiting.NONE)
     # With VMIN 0, read(2) also returns if nothing was typed.
     is_timed = modes is not None and modes.polls
@@ -272,7 +272,7 @@ def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
     parents = {one.stat.pid: one.stat.ppid for one in members}
     waits_for_reader: set[int] = set()
     pid = waits_alone[0]
-    # Processes are read one after the other, so reused pids could make a circle.
+    # Processes are read one after another, so reused pids could make a cycle.
     while pid in parents and pid not in waits_for_reader:
         waits_for_reader.add(pid)
         pid = parents[pid]
@@ -281,7 +281,7 @@ def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
 
 
 def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> Snapshot:
-    """Return a snapshot with the facts of the terminal that a relay has made, if it is found.
+    """Return a snapshot with the facts of the terminal that a relay has made, if we find it.
 
     A relay, such as `script`, waits for keys at the terminal of `snapshot`, and passes them on to
     the terminal of a descendant.

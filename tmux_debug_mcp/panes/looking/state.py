@@ -17,15 +17,15 @@ class State:
         cursor: The end of the program's output so far.
         foreground: The name of the program that has the terminal, None after the end.
         pid: The process id of that program, the leader of the foreground process group.
-        awaits: None if that program awaits nothing or if that is not known.
+        awaits: What that program awaits; None if nothing, or if that is not known.
         blocked_on: What that program is blocked on, in words that follow "it", such as `sleeps`;
-            None if it runs, awaits something, or that is not known.
+            None if it runs or awaits something, or if that is not known.
         listens: The addresses on which the pane's processes listen, as ss(8) shows them.
         exit_code: The exit code, 0 to 255, of a program that exited by itself.
         signal: The name of the signal that ended the program, such as `SIGSEGV`. As in a shell,
             an exit code of 128+N counts as signal N.
         is_lost: The pane is gone from tmux, and how its program ended is not known.
-        may_grow: Another server made the pane and still runs, so the program may run as well.
+        may_grow: Another server made the pane and still runs, so the program may run, too.
     """
 
     is_running: bool
@@ -58,9 +58,9 @@ class State:
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:
-    """Return the state of a pane whose program has ended, and its output at the cursor.
+    """Return the state of a pane whose program has ended, with its output ending at the cursor.
 
-    The exit code is as a shell reports it; None is for a pane that is lost.
+    The exit code is what a shell reports; None means that the pane is lost.
     """
     if exit_code is None:
         return State(is_running=False, runtime_s=runtime_s, cursor=cursor, is_lost=True)

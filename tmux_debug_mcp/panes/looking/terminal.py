@@ -24,8 +24,8 @@ class Terminal:
 
     Attributes:
         before_typing: The last snapshot before something was typed, None if nothing was.
-        wait_number: Counts the waits for the terminal that were seen, one after the other.
-        drained_wait: The log has all that was printed before the wait of this number.
+        wait_number: How many different waits for the terminal were seen.
+        drained_wait: The log contains everything printed before the wait with this number.
     """
 
     def __init__(
@@ -43,8 +43,7 @@ class Terminal:
         self._times = clock.times
         self._flush = flush
         self._members = members
-        # What the foreground was blocked on at the last look, the key of the snapshot then, and
-        # since when that has been so.
+        # What the foreground was blocked on at the last look, that snapshot's key, and since when.
         self._blocked: Blocked | None = None
         self._blocked_key: object = None
         self._blocked_since = -math.inf
@@ -66,7 +65,7 @@ class Terminal:
         return self.glance().snapshot
 
     def glance(self) -> Activity:
-        """Take a new snapshot, and return what the pane is doing, without waiting for a second."""
+        """Take a new snapshot, and return what the pane is doing, without a second snapshot."""
         snapshot = look(self._pane_pid, self._log.size, self._hidden_waits)
         now = self._clock.now()
         if self._last is None or self._last.wait_key != snapshot.wait_key:
@@ -78,8 +77,8 @@ class Terminal:
     def unchanged(self) -> Activity | None:
         """Return what the pane is doing; None if something may have happened since the last look.
 
-        Nothing has while all is the same with pane.sh, and the threads that wait for the terminal
-        have not run; where none does, all threads count that could begin to.
+        Nothing has if /proc says the same of pane.sh, and the threads that wait for the terminal
+        have not run. If none waits, all threads that could begin to must not have run.
         """
         last = self._last
         if last is None or last.printed_bytes != self._log.size:
@@ -102,9 +101,9 @@ class Terminal:
         return before
 
     def blocked_on(self, activity: Activity) -> str | None:
-        """Return what the program is blocked on that has the terminal, at rest.
+        """Return what the program in the foreground is blocked on.
 
-        None if it is not at rest, may await something of the terminal, or the kernel does not tell.
+        None if it is not at rest, may await something from the terminal, or the kernel doesn't say.
         """
         snapshot = activity.snapshot
         may_await = activity.is_awaiting or snapshot.waiting is not Waiting.NONE
@@ -121,7 +120,7 @@ class Terminal:
             self._blocked, self._blocked_key = found, snapshot.change_key
         if found is None:
             return None
-        # That the foreground group is at rest says nothing about other groups.
+        # A foreground group at rest says nothing about other groups.
         is_of_group = found.groups == {snapshot.group}
         if not is_of_group and self._clock.now() < self._blocked_since + self._times.quiet_s:
             return None
@@ -135,7 +134,7 @@ class Terminal:
         self._tracker.step(before, self._clock.now())
 
     def tmux_has_typed(self) -> None:
-        """Note that tmux has taken what was typed: only now may the program read it."""
+        """Note that tmux has taken what was typed: only now can the program read it."""
         if self.before_typing:
             self.typed(self.before_typing)
 
@@ -145,10 +144,10 @@ class Terminal:
         return self._clock.now() - self._typed_at
 
     async def observe(self, tracker: ActivityTracker) -> Activity:
-        """Return what the pane is doing, from a new snapshot and those that the tracker had before.
+        """Return what the pane is doing, from a new snapshot and the tracker's earlier ones.
 
-        If the snapshot shows that the program may await something, a second one is taken 2 ms
-        later, since only two can tell; unless an earlier one has shown the same wait.
+        If the program may await something, a second snapshot confirms it 2 ms later, unless an
+        earlier one has shown the same wait.
         """
         return await self._confirmed(self._step(tracker), tracker)
 
@@ -162,7 +161,7 @@ class Terminal:
         return self._step(tracker)
 
     def _step(self, tracker: ActivityTracker) -> Activity:
-        now = self._clock.now()  # before the look, which else would confirm itself
+        now = self._clock.now()  # before the look, which would otherwise confirm itself
         snapshot = self.look()
         seen_s = now - self._wait_since
         if self._flushed_wait != self.wait_number and seen_s < self._times.printed_s:
@@ -179,14 +178,13 @@ class Terminal:
     ) -> Shell | None:
         """Return the shell in the foreground once it is at its prompt.
 
-        None if no shell is in the foreground or it does not get to its prompt in time. A shell that
-        has been at its prompt before gets `timeout_s`, but at least 0.5 s while it is at work. One
-        that has not gets `starting_s` as long as it is busy; by default `Times.starting_s`. If a
-        command is to be run there, the wait also covers the programs that a starting shell runs
-        itself. Where the prompt need not be sure, one snapshot tells that of a shell that has been
-        at its prompt before.
+        None if no shell is in the foreground or it does not reach its prompt in time. A shell that
+        has been at its prompt before gets `timeout_s`, but at least 0.5 s while it is at work. A
+        new one gets `starting_s` while it is busy; by default `Times.starting_s`. With `is_to_run`,
+        the wait also covers the programs that a starting shell runs itself. Without `is_sure`, one
+        snapshot is enough for a shell that has been at its prompt before.
         """
-        # A shell that has not yet read what was typed only seems to be at its prompt.
+        # Until a shell has read what was typed, it only seems to be at its prompt.
         before = self.before_typing if self.typed_s < self._times.typed_s else None
         tracker = ActivityTracker(self._times, before)
         if starting_s is None:
@@ -213,16 +211,17 @@ class Terminal:
             ):
                 return None
             await self._clock.sleep(self._times.fast_poll_s)
-            # Read before the next snapshot, which then shows a shell whose last child has ended as
-            # one that has run since.
+            # Read before the next snapshot: if the last child ends in between, that snapshot shows
+            # that the shell has run.
             has_children = is_to_run and bool(processes.children(shell.pid))
         return None
 
     async def _wait_for_shell(self, deadline: float, started_at: float) -> bool:
-        """Wait until a shell is in the foreground of a pane whose command has not begun.
+        """Wait until a shell, which the pane's command may just be starting, is in the foreground.
 
-        Return whether one is: False as soon as the command, which may be a shell, has begun as
-        another program, or after the deadline. Until it has begun, it has until `started_at`.
+        Return whether one is. Once the command runs as another program, give up at the deadline,
+        or as soon as the pane is `Times.young_s` old. Before that, give up at the deadline or at
+        `started_at`, whichever is later.
         """
         while foreground_shell(self._pane_pid) is None:
             now = self._clock.now()
@@ -235,7 +234,7 @@ class Terminal:
         return True
 
     def _has_begun(self) -> bool:
-        """Tell whether the pane's command runs as a program of its own, or has ended."""
+        """Return whether the pane's command has called execve(2), or has ended."""
         leader = processes.read_living(self._leader.pid, self._leader.starttime)
         if leader is None or leader.reaped:
             return True

@@ -30,7 +30,7 @@ from .outcomes import Outcome, RunReason
 # Reads the output in a log between two cursors; the first one is at the start of a line.
 ReadOutput = Callable[[Log, int, int], Awaitable[Excerpt]]
 
-# The exit code of shells for a command that SIGINT ended.
+# The exit code that shells report for a command that SIGINT ended.
 _INTERRUPTED = 130
 
 # What a reason becomes if we have interrupted the command before.
@@ -44,7 +44,7 @@ _WHEN_INTERRUPTED = {
 class Follower:
     """What following a job and following the command of a pane have in common.
 
-    The watch has begun before the command was given. The deadline is by the pane's clock.
+    The deadline is by the pane's clock.
     """
 
     def __init__(self, watch: Watch, deadline: float) -> None:
@@ -61,9 +61,9 @@ class Follower:
         return reason
 
     async def _awaits_something(self) -> bool:
-        """Tell whether the command awaits something. Looks at the pane, unless it is too early.
+        """Return whether the command awaits something. Look at the pane, unless it is too early.
 
-        An interrupted command gets its whole grace period, so the answer is no until that is over.
+        An interrupted command gets its whole grace period, so the answer is no from then on.
         """
         if self._interrupts:
             return False
@@ -71,7 +71,7 @@ class Follower:
         return activity is not None and self._is_awaiting(activity)
 
     def _is_awaiting(self, activity: Activity) -> bool:
-        """Tell whether the command awaits input, or has awaited keys for a while."""
+        """Return whether the command awaits input, or has awaited keys for a while."""
         if not activity.is_awaiting:
             return False
         return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
@@ -104,7 +104,7 @@ class Follower:
 
 
 class PaneFollower(Follower):
-    """Follows the command that a pane was made for, which is not typed: there is no `before`."""
+    """Follows the command that a pane was made for. It isn't typed, so there is no `before`."""
 
     async def outcome(self, read_output: ReadOutput) -> Outcome:
         """Follow the command until the run is over, and return its outcome."""
@@ -162,8 +162,8 @@ class JobFollower(Follower):
             exit_code = _INTERRUPTED
         if not reason.leaves_command:
             job.remove()
-        # The terminal answers queries as if somebody typed. The shell gets the answers that no
-        # program has read, on its command line.
+        # The terminal answers queries as if somebody typed. Answers that no program has read end up
+        # on the shell's command line.
         if await may_be_answered(pane.log, start, end):
             pane.keyboard.use_line()
         excerpt = await read_output(pane.log, start, end)
@@ -199,7 +199,7 @@ class JobFollower(Follower):
     async def _reason_without_end(self) -> RunReason | None:
         """Return why the shell has dropped the job without an end mark.
 
-        None if the shell is not through with the job, or the mark came in the meantime.
+        None if the shell is not done with the job, or the mark has come after all.
         """
         job, pane, clock = self._job, self._pane, self._clock
         if not job.is_closed():
@@ -213,7 +213,7 @@ class JobFollower(Follower):
             job.cancel()
             pane.jobs.last = None
             raise JobNotTakenError(pane.id, job.shell.name)
-        # The shell is through with the job, so the end mark is on its way or was never printed.
+        # The shell is done with the job, so the end mark is on its way or was never printed.
         size = -1
         deadline = clock.now() + self._times.max_late_output_s
         while size != pane.log.size and not job.is_done() and clock.now() < deadline:
@@ -221,11 +221,11 @@ class JobFollower(Follower):
             await clock.sleep(self._times.late_output_s)
         if job.is_done() or await pane.ending():
             return None
-        # A mark that had no room in the log would be missing, too.
+        # The mark is also missing if the log had no room for it.
         await self._check_log()
         shell = job.shell
         if not shell.is_running():
-            # Its process may be there, running another program.
+            # Its process may still be there, running another program.
             has_ended = processes.read_living(shell.pid, shell.start[0]) is None
             return RunReason.SHELL_ENDED if has_ended else RunReason.REPLACED
         # Without a line editor, as in dash, a shell does not reset the modes that a program left.
@@ -237,7 +237,7 @@ class JobFollower(Follower):
         return None
 
     async def _check_log(self) -> None:
-        """Check that the job's marks had room in the log."""
+        """Check that the log had room for the job's marks."""
         pane = self._pane
         has_lost_output = await pane.ensure_log_writer()
         if has_lost_output and not self._job.is_done():
@@ -246,10 +246,10 @@ class JobFollower(Follower):
             raise LogLostError(pane.id, str(pane.log.path))
 
     def _is_awaiting(self, activity: Activity) -> bool:
-        """Tell whether the command awaits something; at a shell's prompt, after a while.
+        """Return whether the command awaits something; at a shell's prompt, only after a while.
 
-        The line editor that waits may be the one of the shell that runs the job: a command such as
-        `read -e` uses it. Or it is that of a shell which runs a script.
+        What looks like a prompt may be the line editor of the shell that runs the job, as for
+        `read -e`, or of a shell that runs a script.
         """
         shell = activity.shell
         if shell is None:
@@ -273,14 +273,14 @@ class JobFollower(Follower):
 
 
 def _before_prompt(log: Log, start: int, end: int) -> int:
-    """Return the cursor of the line that ends at `end`: it is a prompt, and not output."""
+    """Return where the line that ends at `end` begins: it is a prompt, not output."""
     tail_start = max(start, end - MAX_PROMPT_BYTES)
     tail = log.read(tail_start, end - tail_start)
     return tail_start + tail.rfind(b"\n") + 1
 
 
 def _exit_code_of(state: State) -> int | None:
-    """Return how a program ended as the exit code that a shell would give it; None if it runs."""
+    """Return the exit code that a shell would report for a program; None if it runs or is lost."""
     if state.signal:
         return processes.signal_exit_code(processes.signal_number(state.signal))
     return state.exit_code

@@ -1,7 +1,7 @@
-"""Giving commands to the shell in a pane, as jobs, one after the other.
+"""Giving commands to the shell in a pane, as jobs, one after another.
 
-A shell takes a job when it is at its prompt and nothing is typed on its line. While a shell that a
-job has started is at its prompt, that shell takes the next jobs. When it ends, the first goes on.
+A shell takes a job when it is at its prompt and its line is empty. While a shell that a job started
+is at its prompt, that shell takes the next jobs. When it ends, the outer job goes on.
 """
 
 import contextlib
@@ -30,24 +30,24 @@ from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_com
 from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.vt.keys import INTERRUPT
 
-# Calls that may wait for their turn in one pane.
+# How many calls may wait for their turn in one pane.
 MAX_WAITING = 16
 MAX_INTERRUPTS = 2
-# The grace periods of all interrupts together, at most, for descriptions of tools.
+# The most that the grace periods of all interrupts take together, for descriptions of tools.
 MAX_INTERRUPTS_S = MAX_INTERRUPTS * Times().interrupt_s
 
-# A prompt, with all sequences that draw it, is shorter.
+# Prompts are shorter, including the sequences that draw them.
 MAX_PROMPT_BYTES = 4096
-# Prompts of shells for the rest of a command, and what can't be told from them. Source: PS2.
+# Prompts of shells for the rest of a command, and what looks the same. Source: PS2.
 _PS2 = re.compile(r"[a-z ]*>|")
 
 
 @asynccontextmanager
 async def turn(pane: Pane, timeout_s: float) -> AsyncIterator[None]:
-    """Have the pane for the time of the block, after the calls that came before.
+    """Wait for the calls that came before, and keep the pane for the block.
 
     Raises:
-        BusyError: It is not this call's turn within the timeout.
+        BusyError: This call's turn does not come within the timeout.
         LimitReachedError: Too many calls wait.
     """
     turns = pane.jobs.turns
@@ -75,10 +75,10 @@ def _busy(pane: Pane, job: Job) -> BusyError:
 
 
 async def wait_until_free(pane: Pane) -> None:
-    """Wait a moment for the end of the job before, whose last output the caller may have seen.
+    """Give the previous job a moment to end: the caller may have seen its last output.
 
     Raises:
-        BusyError: It goes on.
+        BusyError: It still runs.
     """
     clock, times, jobs = pane.clock, pane.clock.times, pane.jobs
     deadline = clock.now() + times.prompt_s
@@ -87,8 +87,8 @@ async def wait_until_free(pane: Pane) -> None:
         job = jobs.last
         await pane.check_running()
         if await has_started_shell(pane, job):
-            # The shell that it has started is free, until it ends. Another call may have put the
-            # job aside while this one looked at the pane.
+            # The shell that it started is free until that shell ends. Another call may have put
+            # the job aside while this one looked at the pane.
             if jobs.last is job:
                 jobs.outer.append(job)
                 jobs.last = None
@@ -110,18 +110,18 @@ def _is_over(job: Job, times: Times) -> bool:
 
 
 def _may_end_soon(pane: Pane, job: Job) -> bool:
-    """Tell whether the job's end may be on its way.
+    """Return whether the job may be about to end.
 
     Its shell has the terminal or has ended, or nobody has the terminal: between two programs, or
-    after the shell has given it back to pane.sh, right before it ends.
+    after the shell has given it back to pane.sh, right before the shell ends.
     """
     is_back = foreground_shell(pane.leader.pid) == job.shell
-    # The shell last: once it has ended, pane.sh starts programs of its own.
+    # Check the shell last: once it has ended, pane.sh starts other programs.
     return is_back or _is_terminal_free(pane.leader.pid) or not job.shell.is_running()
 
 
 def _is_terminal_free(leader_pid: int) -> bool:
-    """Tell whether the terminal has been given back to pane.sh, or to a group that has ended."""
+    """Return whether only pane.sh has the terminal, or a group that has ended."""
     leader = processes.read_stat(leader_pid)
     if leader is None or leader.tpgid <= 0:
         return False
@@ -145,23 +145,23 @@ def _return_to_outer_job(pane: Pane) -> None:
 
 
 async def has_started_shell(pane: Pane, job: Job | None) -> bool:
-    """Tell whether a job, or else the pane's command, has started a shell that is at its prompt."""
+    """Return whether a job, or else the pane's command, started a shell that is at its prompt."""
     shell = foreground_shell(pane.leader.pid)
     if shell is None or (job and shell == job.shell) or not shell.is_interactive():
         return False
     is_at_prompt = await pane.terminal.prompt(0.0, starting_s=0.0) == shell
-    # When the shell that runs the job has ended meanwhile, this is the shell that started it.
+    # If the shell that runs the job has just ended, this is the shell that started it.
     return is_at_prompt and (job is None or job.shell.is_running())
 
 
 async def at_prompt(pane: Pane, deadline: float) -> Shell:
-    """Return the shell at its prompt.
+    """Wait for the shell to be at its prompt, and return it.
 
-    One that starts has time until the deadline, another 1 s at most.
+    A starting shell has until the deadline, any other 1 s at most.
 
     Raises:
         NotAtPromptError: No shell has the terminal.
-        ShellNotReadyError: One has, which does not come to its prompt.
+        ShellNotReadyError: One has, but does not reach its prompt.
         ForeignShellError: It is another user's, or sees other files than we do.
         PaneExitedError: The pane's program has just ended.
     """
@@ -171,7 +171,7 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
         starting_s = max(0.0, deadline - clock.now())
         timeout_s = min(times.prompt_s, starting_s)
         shell = await pane.terminal.prompt(timeout_s, starting_s=starting_s, is_to_run=True)
-        # A program that a prompt's hook runs has the terminal for a while.
+        # A program that a prompt hook runs has the terminal for a while.
         if shell or clock.now() >= min(begin + times.prompt_s, deadline):
             break
         await clock.sleep(times.poll_s)
@@ -183,7 +183,7 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
 
 
 async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
-    """Return the shell at its prompt with nothing typed there.
+    """Wait for the shell to be at its prompt, clear its line if needed, and return it.
 
     The keyboard's lock must be held.
 
@@ -193,7 +193,7 @@ async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
     clock, times = pane.clock, pane.clock.times
     shell = await at_prompt(pane, min(deadline, clock.now() + times.prompt_s))
     if await _may_have_text(pane, shell):
-        # A shell that just got Escape may eat a C-c.
+        # A shell that just got Escape may swallow a C-c.
         size = pane.log.size
         async with pane.subscribe() as subscription:
             for _ in range(MAX_INTERRUPTS):
@@ -210,10 +210,10 @@ async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
 
 
 async def _may_have_text(pane: Pane, shell: Shell) -> bool:
-    """Tell whether the shell's line may have text, of a call, a person or a terminal."""
+    """Return whether the shell's line may contain text from a call, a person or the terminal."""
     if pane.keyboard.is_line_used and not await _has_new_prompt(pane):
         return True
-    # The terminal may have answered output outside of jobs, with no reader.
+    # The terminal may have answered a query outside of jobs, and nobody has read the answer.
     end = pane.jobs.last.end if pane.jobs.last else None
     dialect = shell.dialect
     reads_answers = dialect.asks or (end is None and dialect.asks_when_starting)
@@ -223,11 +223,11 @@ async def _may_have_text(pane: Pane, shell: Shell) -> bool:
 
 
 async def _has_new_prompt(pane: Pane) -> bool:
-    """Tell whether the shell shows a new prompt for a command since Enter was pressed last.
+    """Return whether the shell has shown a new prompt for a command since the last Enter.
 
-    After an incomplete line it shows another prompt (PS2), where the next line would become a part
-    of that command. So the prompt has to be the one from before the typed lines, and none of them
-    to look incomplete; or, where prompts change, all of them to be surely complete.
+    After an incomplete line it shows another prompt (PS2), where the next line would continue the
+    command. So the prompt must be the one from before the typed lines, and none of them may look
+    incomplete; or, where prompts change, all of them must surely be complete.
     """
     keyboard, log = pane.keyboard, pane.log
     sent = keyboard.last_sent
@@ -272,7 +272,7 @@ async def _no_prompt(pane: Pane) -> ToolError:
 
 
 async def interrupt(pane: Pane, *, is_second: bool) -> float:
-    """Press C-c, and the second time also send SIGINT to programs that read C-c as a key.
+    """Press C-c, and the second time also send SIGINT, for programs that read C-c as a key.
 
     Return the grace period in seconds.
     """
@@ -305,7 +305,7 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
 
 
 async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
-    """Return the exit code of what a shell at its prompt ran last, None without an answer."""
+    """Return the exit code of the last command of a shell at its prompt, None without an answer."""
     async with pane.keyboard.lock:
         job = await give(pane, shell, "# exit code")
     async with pane.subscribe() as subscription:

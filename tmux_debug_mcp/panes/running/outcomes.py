@@ -1,4 +1,4 @@
-"""The outcome of a run: how a command ended, or why it is no longer waited for. No I/O."""
+"""The outcome of a run: how a command ended, or why the run did not wait for that. No I/O."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,15 +15,14 @@ class RunReason(StrEnum):
     Attributes:
         DONE: The command has ended by itself.
         INTERRUPTED: Somebody else interrupted the command.
-        TIMED_OUT: The time was over, and the interrupt ended the command.
-        RUNNING: The time was over, and the command goes on in spite of interrupts.
+        TIMED_OUT: Time ran out, and an interrupt ended the command.
+        RUNNING: Time ran out, and the command goes on despite interrupts.
         GIVEN_UP: The shell gave the command up, because of an error in it.
         EXITED: The pane's program has ended, or the pane is gone.
         SHELL_ENDED: The shell that ran the command, inside another one, has ended.
         REPLACED: The shell has replaced itself with a program, by `exec`.
-        SHELL_STARTED: The command is a shell, or has started one, that is at its prompt now.
-        SHELL_INTERRUPTED: The same, but the time was over, so the start of the shell may have been
-            interrupted.
+        SHELL_STARTED: The command is, or has started, a shell that is now at its prompt.
+        SHELL_INTERRUPTED: The same, but time ran out, so we may have interrupted the shell's start.
         INPUT: The command goes on and awaits something.
     """
 
@@ -41,7 +40,7 @@ class RunReason(StrEnum):
 
     @property
     def leaves_shell(self) -> bool:
-        """Whether the command has left a shell of its own at a prompt."""
+        """Whether the command has left a shell at a prompt."""
         return self in (RunReason.SHELL_STARTED, RunReason.SHELL_INTERRUPTED)
 
     @property
@@ -55,7 +54,7 @@ class Outcome:
     """The outcome of a run.
 
     Attributes:
-        exit_code: The command's exit code, as a shell has it; None if there is none or it is lost.
+        exit_code: The exit code, as a shell reports it; None if there is none or it is lost.
         runtime_s: Seconds since the command's start.
         excerpt: The command's output.
         start: The cursor where the output begins.

@@ -1,8 +1,8 @@
-"""Running a command, in a shell's pane or in a pane of its own, for its output and exit code.
+"""Running a command, in a shell's pane or in a new one, for its output and exit code.
 
-A run ends with its command, or with its timeout, when the command is interrupted. It also ends when
-the command awaits something, which would otherwise take until the timeout: then the command goes on
-and is not interrupted.
+A run ends with its command, or at its timeout, when it interrupts the command. It also ends when
+the command awaits something, since waiting would last until the timeout; the command then goes on
+without an interrupt.
 """
 
 from tmux_debug_mcp.errors import JobNotTakenError
@@ -16,7 +16,7 @@ from .giving import at_empty_prompt, at_prompt, give, turn, wait_until_free
 from .outcomes import Outcome, RunReason
 
 MAX_OUTPUT_CHARACTERS = 40_000
-# The exit code of shells for a syntax error.
+# The exit code that shells report for a syntax error.
 _SYNTAX_ERROR = 2
 
 
@@ -25,12 +25,12 @@ async def run_in_shell(
 ) -> Outcome:
     """Run a command in the shell that is at its prompt in a pane.
 
-    The timeout is for the shell to come to its prompt and for the command together.
+    The timeout covers both reaching the prompt and the command.
 
     Raises:
         BusyError: An earlier command still runs there.
         NotAtPromptError: The program that has the terminal is not a shell.
-        ShellNotReadyError: A shell has the terminal, but does not come to its prompt in time.
+        ShellNotReadyError: A shell has the terminal, but does not reach its prompt in time.
         ForeignShellError: The shell is another user's, or sees other files than we do.
         JobNotTakenError: The shell did not take the command.
         LogLostError: The shell took it, but its output could not be written to the log.
@@ -39,8 +39,8 @@ async def run_in_shell(
     try:
         return await _run_once(pane, command, deadline, read_output)
     except JobNotTakenError:
-        # A late answer of the terminal became the beginning of our line, or ate a key of it.
-        # Nothing was run then, and the answer is gone.
+        # A late answer of the terminal became the beginning of our line, or swallowed a key of it.
+        # So nothing ran, and now the answer is gone.
         return await _run_once(pane, command, deadline, read_output)
 
 
@@ -56,7 +56,7 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
         await pane.ensure_log_writer()
         shell = await at_empty_prompt(pane, deadline)
         error = await unfinished(pane.clock, shell, command)
-        if error:  # it is not given to the shell
+        if error:  # the shell does not get it
             state = await pane.state()
             excerpt = Excerpt(error.removesuffix("\n").split("\n"), [])
             end = state.cursor
@@ -73,7 +73,7 @@ async def run_in_turn(
     """Run a command in the shell of a pane, after the runs of other calls that wait there.
 
     Raises:
-        BusyError: The other runs go on until the timeout.
+        BusyError: The other runs are not over at the timeout.
         LimitReachedError: Too many calls wait.
         ToolError: As `run_in_shell` does.
     """

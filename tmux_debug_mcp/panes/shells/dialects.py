@@ -1,6 +1,6 @@
-"""The shells that may be in the foreground: which one is, and how each one runs a file.
+"""The shells that may be in the foreground: which one is, and how each runs a file.
 
-A shell needs no setup and no hook for this.
+Shells need no setup and no hooks for this.
 """
 
 import re
@@ -17,15 +17,15 @@ from tmux_debug_mcp.linux.terminals import Modes
 # Shells that take `-c -- COMMAND`. Source: POSIX, sh.
 COMMAND_SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
 
-# If such a substitution is not closed at the end of a file, bash 5.2 corrupts its memory.
+# bash 5.2 corrupts its memory if a file ends inside such a substitution.
 _SUBSTITUTION = re.compile(r"[$<>]\(")
 # Where systems install bash.
 _BASH_PATHS = ("/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash")
 
-# Commands and lists of commands without expansions, groups and redirections. Quoted words have no
-# character that some shell takes for the end of the quotation, or reads otherwise than others.
+# Commands and lists of commands without substitutions, groups or redirections. Quoted words contain
+# no character that some shell takes for the closing quote, or that shells read differently.
 _SIMPLE = re.compile(r"""(?: [\w./,:@%+=~$?;\x20-] | '[^'\\\n]*' | "[^"\\$`!\n]*" )*""", re.VERBOSE)
-# Words that begin a command of several lines, or go on with it, in one shell or the other.
+# Words that begin or continue a command of several lines in some shell.
 _RESERVED_WORDS = frozenset(
     (
         *("and", "begin", "case", "coproc", "do", "elif", "else", "for", "foreach", "function"),
@@ -33,7 +33,7 @@ _RESERVED_WORDS = frozenset(
         "while",
     )
 )
-# What a line ends in, or has in it, that goes on in the next line; quotes and brackets in pairs.
+# Signs that a command goes on in the next line. Unpaired quotes and brackets are signs, too.
 _GOES_ON = re.compile(r"<<|[\\|&]\s*$")
 _QUOTES = "'\"`"
 _BRACKETS = (("(", ")"), ("{", "}"), ("[", "]"))
@@ -55,13 +55,13 @@ class Dialect:
     """The differences between shells.
 
     Attributes:
-        script: The lines of a job's script, a template for str.format() with the places `{file}`,
-            `{itself}`, `{fd}`, `{begin}`, `{end}`, `{command}` and `{restore}`. The shell has the
+        script: The lines of a job's script, a template for str.format() with the fields `{file}`,
+            `{itself}`, `{fd}`, `{begin}`, `{end}`, `{command}` and `{restore}`. The shell keeps the
             script open while it runs.
         source: The command that runs a file in the shell itself.
         restore: The line that sets `$?` to the exit code in `mcp_status`.
-        reads_with_editor: Tells from the terminal's modes whether the shell would read a command
-            with its line editor now, or else by lines, as any program does.
+        reads_with_editor: Whether, given the terminal's modes, the shell would read a command with
+            its line editor now; else it reads lines, as any program does.
         has_editor: The shell has a line editor, which sets the terminal's modes at each prompt.
         asks: The shell sends a query to its terminal at each prompt.
         asks_when_starting: The shell sends a query to its terminal when it starts.
@@ -111,7 +111,7 @@ esac
 {{ \builtin eval "\builtin unset mcp_status; \builtin return $mcp_status"; }} 2>/dev/null
 """
 
-# The `command` of zsh runs programs only.
+# zsh's `command` runs only programs.
 _ZSH = _POSIX.replace("command ", "builtin ")
 
 # While fish reads a file, its programs get their own process groups only with full job control.
@@ -159,9 +159,9 @@ DIALECTS: Mapping[str, Dialect] = {
 class Shell:
     """A shell in the foreground of a terminal.
 
-    `name` is that of its program, a key of `DIALECTS`. `start` has its start time and the start of
-    its stack, which together identify it among all programs that this pid ever runs: an `exec`
-    changes the stack.
+    `name` is its program's, a key of `DIALECTS`. `start` is its start time and the start of its
+    stack, which together identify it among all programs that this pid ever runs: an `exec` changes
+    the stack.
     """
 
     pid: int
@@ -174,13 +174,13 @@ class Shell:
         return DIALECTS[self.name]
 
     def is_running(self) -> bool:
-        """Tell whether the shell still runs, and was not replaced by `exec`."""
+        """Return whether the shell still runs, and `exec` has not replaced it."""
         starttime, start_stack = self.start
         stat = processes.read_living(self.pid, starttime)
         return stat is not None and stat.start_stack == start_stack
 
     def is_interactive(self) -> bool:
-        """Tell whether the shell was started without a script and without a command."""
+        """Return whether the shell was started without a script or a command."""
         words = iter(processes.arguments(self.pid)[1:])
         for word in words:
             if word in _OPTIONS_WITH_ARGUMENT:
@@ -194,9 +194,10 @@ class Shell:
 
 
 def foreground_shell(pane_pid: int) -> Shell | None:
-    """Return the shell in the foreground of the pane of a pane.sh.
+    """Return the shell in the foreground of a pane, given the pid of its pane.sh.
 
-    None if another program or a subshell is. In the group of pane.sh, that is the pane's command.
+    None if another program or a subshell is there. If the foreground group is that of pane.sh, the
+    pane's command counts.
     """
     stat = processes.read_stat(pane_pid)
     if stat is None:
@@ -208,7 +209,7 @@ def foreground_shell(pane_pid: int) -> Shell | None:
 
 
 def shell_of(pid: int) -> Shell | None:
-    """Return the shell that a process is, None if it is another program or a subshell."""
+    """Return a process as a shell, None if it is another program or a subshell."""
     process = processes.read_stat(pid)
     if process is None or process.is_fork:
         return None
@@ -216,7 +217,7 @@ def shell_of(pid: int) -> Shell | None:
     if name not in DIALECTS:
         return None
     if name == "busybox":
-        # Its first words tell which of its programs it is.
+        # Its first words say which of its programs it is.
         words = [word.rpartition("/")[2] for word in processes.arguments(process.pid)[:2]]
         if words and words[0] == "busybox":
             words = words[1:]
@@ -226,14 +227,14 @@ def shell_of(pid: int) -> Shell | None:
 
 
 def is_complete(line: str) -> bool:
-    """Tell whether a line is surely a complete command for every shell, unless it has an alias."""
+    """Return whether a line is surely a complete command for every shell, aliases aside."""
     if not _SIMPLE.fullmatch(line):
         return False
     return _RESERVED_WORDS.isdisjoint(re.split("[ ;]", line))
 
 
 def may_go_on(line: str) -> bool:
-    """Tell whether a line looks like the beginning of a longer command."""
+    """Return whether a line looks like the beginning of a longer command."""
     is_quoting = any(line.count(quote) % 2 for quote in _QUOTES)
     is_grouping = any(line.count(opening) != line.count(closing) for opening, closing in _BRACKETS)
     has_reserved_word = not _RESERVED_WORDS.isdisjoint(re.split(r"[\s;]", line))
@@ -241,13 +242,13 @@ def may_go_on(line: str) -> bool:
 
 
 async def unfinished(clock: Clock, shell: Shell, command: str) -> str | None:
-    """Check that a command closes its substitutions, which bash would crash on.
+    """Check that a command closes its substitutions, since bash would crash on an open one.
 
-    Return the error message of bash, None if the command can be run.
+    Return bash's error message, None if the command can run.
     """
     if shell.name != "bash" or not _SUBSTITUTION.search(command):
         return None
-    # The shell's program may only be called bash, and must not be started by us then.
+    # The shell's program may merely be called bash; then we must not start it.
     paths = (shutil.which("bash"), *_BASH_PATHS)
     bash = next((path for path in paths if path and processes.runs(shell.pid, path)), None)
     if bash is None:

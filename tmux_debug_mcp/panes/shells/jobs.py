@@ -1,12 +1,12 @@
 """A job: a command that the shell in a pane runs from a file.
 
-Two files are written for a job. One has the command as it is. The other is a script that runs the
-command and prints two marks: one where the output begins, and one with the exit code where it
-ends. What is typed is one short line that has the shell read the script.
+A job has two files. One contains the command as it is. The other is a script that runs the command
+and prints two marks: one where the output begins, and one with the exit code where it ends. We type
+one short line that makes the shell read the script.
 
-The shell has the script open until it is done with it. That tells a shell that gave the command up
-from a program of the command that asks for input. The script empties its own file first, so that
-the command can't read the nonce of its end mark there.
+The shell keeps the script open until it is done with it. That distinguishes a shell that gave the
+command up from a program in the command that asks for input. The script empties its own file first,
+so the command can't read the nonce of its end mark there.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, encoded, job_marks, one_line
 
 from .dialects import Shell
 
-# A screen and its history name so many commands.
+# Captures can show this many of the last commands.
 _MAX_COMMANDS = 1000
 # The log is searched for marks in pieces of this size.
 _PIECE_BYTES = 1 << 20
-# The part of a command that makes a file name, and the length of that name.
+# The part of a command that its slug is made from, and the length of the slug.
 _SLUG_SOURCE_CHARACTERS = 200
 _MAX_SLUG_CHARACTERS = 24
 # A command with one of these may read the exit code of the command before it.
@@ -47,8 +47,8 @@ class Job:
     command.
 
     Attributes:
-        start: The cursor where the command's output begins, None before that. It is an earlier one
-            if the log was trimmed before the mark there was read.
+        start: The cursor where the command's output begins, None before that. It is too early if
+            the log was trimmed before the mark there was read.
         end: The cursor where the output ends, None before that.
         exit_code: The command's exit code, None before its end.
         code_before: The exit code of the shell's last command before this one, None until the mark
@@ -127,12 +127,12 @@ class Job:
         return Keystrokes(text, is_paste=False, keys=("Enter",))
 
     def is_done(self) -> bool:
-        """Search the new part of the log for marks; tell whether the command has ended."""
+        """Search the new part of the log for marks; return whether the command has ended."""
         size = self._log.size
         while self.end is None and self._position < size:
             start = max(self._position, self._log.kept_from)
             if start > self._position and self.start is None:
-                # The mark was most likely in what is no longer kept. If it wasn't, it comes yet.
+                # The mark was most likely trimmed. If it wasn't, it is still to come.
                 self.start = self._position
             data = self._log.read(start, _PIECE_BYTES)
             for mark in self._marks.finditer(data):
@@ -142,7 +142,7 @@ class Job:
                     self.code_before = int(code_before)
                 elif exit_code:
                     self.end = start + mark.start()
-                    # Some shells keep the exit code from before if a file has no command.
+                    # Some shells keep the previous exit code if a file contains no command.
                     self.exit_code = 0 if self._is_empty else int(exit_code)
                     break
             if len(data) <= MAX_MARK_BYTES:
@@ -152,7 +152,7 @@ class Job:
         return self.end is not None
 
     def is_closed(self) -> bool:
-        """Tell whether the shell is done with the script, or gone."""
+        """Return whether the shell is done with the script, or gone."""
         # A script is removed once the shell is done with it. Another file may get its inode then.
         if self._is_removed or not self.shell.is_running():
             return True
@@ -164,7 +164,7 @@ class Job:
             os.truncate(self._script_file, 0)
 
     def remove(self) -> None:
-        """Remove the job's files, which the shell needs no more."""
+        """Remove the job's files, which the shell no longer needs."""
         self._is_removed = True
         for file in (self._script_file, self._command_file):
             with contextlib.suppress(OSError):
@@ -172,14 +172,14 @@ class Job:
 
 
 class Jobs:
-    """The jobs that the shell in a pane was given, one after the other.
+    """The jobs that the shell in a pane was given, one after another.
 
     Attributes:
         last: The one that was given last, unless it was dropped.
-        outer: Those that have started the shells which got later ones, the outermost first.
-        unreported: One whose call returned before its end, which a later result reports.
-        turns: Held by the call that gives jobs in its turn.
-        commands: The last 1,000 commands, each in one line, by the names of their files.
+        outer: Those that started the shells in which later ones run, the outermost first.
+        unreported: One whose call returned before its end; a later result reports that.
+        turns: Held by the call whose turn it is to give jobs.
+        commands: The last 1,000 commands, each on one line, by the names of their files.
     """
 
     def __init__(self) -> None:
@@ -196,23 +196,23 @@ class Jobs:
         return f"{pane_id.rpartition('-')[2]}.{self._made}"
 
     def typed(self, job: Job) -> None:
-        """Note that the line of a job was typed, which captures show as its command."""
+        """Note that a job's line was typed; captures show the command in its place."""
         self.commands[job.file_name] = one_line(job.command)
         while len(self.commands) > _MAX_COMMANDS:
             del self.commands[next(iter(self.commands))]
 
 
 def _slug(command: str) -> str:
-    """Return the first words of a command for a file name, `run` if it has no word."""
+    """Return the first words of a command for a file name, `run` if there are none."""
     start = command[:_SLUG_SOURCE_CHARACTERS].lower()
     slug = re.sub("[^a-z0-9]+", "-", start).strip("-")
     return slug[:_MAX_SLUG_CHARACTERS].strip("-") or "run"
 
 
 def _free_fd(pid: int) -> int:
-    """Return a file descriptor that a process has not open and is allowed to open.
+    """Return the number of a file descriptor that a process may open and has not.
 
-    If none is free, it is 3. The shell replaces what is open there while the script runs.
+    If none is free, return 3; the shell replaces what is open there while the script runs.
     """
     taken = processes.open_files(pid)
     highest = min(_HIGHEST_FD, limits.open_files_limit_of(pid) - 1)
