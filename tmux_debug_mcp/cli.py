@@ -19,13 +19,12 @@ from . import __version__
 from .errors import StartError
 from .options import OPTIONS, OptionError, Values, checked, parse, unknown
 from .sockets.servers import JOINED, READY
-from .tmux.control_mode import version
+from .tmux.versions import is_new_enough
 from .verbs.registry import LOOKING, SECTIONS
 
 if TYPE_CHECKING:
     from .server import Configuration
 
-_OLDEST_TMUX = (3, 3)
 _WRONG = 2
 # The file for a detached server's complaints, such as a bug of ours, or why it ended.
 _ERRORS = "errors.log"
@@ -235,11 +234,3 @@ def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
         f"tmux 3.3 or newer is needed and '{tmux}' is {answer or complaint or 'none'}. "
         "Install a newer one, or name it with --tmux."
     )
-
-
-def is_new_enough(answer: str) -> bool:
-    """Tell whether an answer of `tmux -V` names a version we can use."""
-    number = version(answer)
-    if number:
-        return number >= _OLDEST_TMUX
-    return answer.startswith("tmux")  # a version without a number, such as "tmux master", is new

@@ -14,10 +14,10 @@ from support import ask_until
 from wire import SERVER, Server
 
 import tmux_debug_mcp
-from tmux_debug_mcp.cli import is_new_enough
 from tmux_debug_mcp.command import serve
 from tmux_debug_mcp.options import OPTIONS, checked, parse
 from tmux_debug_mcp.settings import Settings, pane_environment
+from tmux_debug_mcp.tmux.versions import is_new_enough
 
 
 def command(

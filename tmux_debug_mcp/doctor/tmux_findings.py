@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 
-from tmux_debug_mcp.cli import is_new_enough
 from tmux_debug_mcp.settings import LOCALE_VARIABLES
+from tmux_debug_mcp.tmux.versions import is_new_enough
 
 from .finding import MORE_TIME, Check, Finding, findings_of, ok, problem, warning
 from .options import pane_environment

@@ -15,7 +15,7 @@ from tmux_debug_mcp.errors import CommandError, StorageError, TmuxGoneError
 from tmux_debug_mcp.logs.reading import read_screen
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
-from tmux_debug_mcp.tmux.control_mode import is_at_least
+from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
 from tmux_debug_mcp.vt.captured import (
     Highlight,
     captured_lines,
@@ -26,9 +26,6 @@ from tmux_debug_mcp.vt.captured import (
 from tmux_debug_mcp.vt.marks import with_commands
 
 from .pane import Pane
-
-# From this version on, tmux joins emoji with the characters that modify them.
-_WIDENS_EMOJI = (3, 4)
 
 # The options of capture-pane, tmux(1): -e keeps colours and attributes, -J joins wrapped lines,
 # -N keeps blanks at the ends of rows.
@@ -77,7 +74,7 @@ async def capture_screen(pane: Pane) -> Screen:
     columns = facts["pane_width"]
     # A cursor past the last column is drawn on it.
     x = min(facts["cursor_x"], columns - 1)
-    widens_emoji = is_at_least(pane.client.version, _WIDENS_EMOJI)
+    widens_emoji = is_at_least(pane.client.version, WIDENS_EMOJI)
     # In a thread, since 100,000 cells take a while.
     parse = partial(captured_cells, data, widens_emoji=widens_emoji)
     cells = await anyio.to_thread.run_sync(parse)

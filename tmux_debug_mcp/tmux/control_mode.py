@@ -60,23 +60,6 @@ def command_line(commands: Iterable[Sequence[str | bytes]]) -> bytes:
     return " ; ".join(quoted).encode("ascii") + b"\n"
 
 
-def version(text: str) -> tuple[int, int] | None:
-    """Return the major and minor number in what `tmux -V` or `#{version}` prints.
-
-    A version without a number, such as `tmux master`, is newer than any release: None.
-    """
-    number = re.search(r"(\d+)\.(\d+)", text)
-    if number is None:
-        return None
-    return int(number[1]), int(number[2])
-
-
-def is_at_least(text: str, wanted: tuple[int, int]) -> bool:
-    """Return whether a version is the wanted one or newer. One without a number is newer."""
-    number = version(text)
-    return number is None or number >= wanted
-
-
 class Parser:
     """Parses a stream of control mode output, fed in pieces of any size."""
 

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 
 from tmux_debug_mcp.vt.key_codes import encoded
 
-from .control_mode import is_at_least
+from .versions import CLEANS_PASTES, is_at_least
 
 # The format that prints the terminal modes which decide what cursor and keypad keys send.
 KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag}"
-# Since this version of tmux, paste-buffer without -S rewrites control characters.
-_CLEANS_PASTES = (3, 7)
 
 
 def encoded_for_modes(keys: Sequence[str], modes: str) -> str:
@@ -38,7 +36,7 @@ def paste_commands(
     the text in brackets (`\e[200~`) if the program asks for them.
     """
     flags = "-p" if is_bracketed else "-r"
-    if is_at_least(version, _CLEANS_PASTES):
+    if is_at_least(version, CLEANS_PASTES):
         flags += " -S"
     paste = f"paste-buffer -d {flags} -b {buffer} -t {target}"
     delete = f"delete-buffer -b {buffer}"
