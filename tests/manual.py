@@ -17,7 +17,7 @@ from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS, Verb
 DATA = Path(__file__).parents[1] / "data"
 
 # The last change that a reader of the pages would notice.
-_DATE = "2026-11-22"
+_DATE = "2026-11-26"
 
 _SYNOPSIS = [
     (r"[\fB\-\-server\fR \fIPID\fR]", r"\fIVERB\fR", r"[\fIARGUMENT\fR \.\.\.]"),
@@ -26,17 +26,17 @@ _SYNOPSIS = [
 ]
 
 _COMMAND = """\
-`tmux-debug` has the panes of a `tmux-debug-mcp`(1) server for shells, scripts and people. A pane is
-a terminal in a private tmux server, which runs a program that goes on between calls.
+`tmux-debug` gives shells, scripts and people access to the panes of a `tmux-debug-mcp`(1) server. A
+pane is a terminal in a private tmux server. Its program keeps running between calls.
 
-Standard output has what was printed. Standard error has the status line, which tells whether the
-program runs, what it awaits, how it ended, and a cursor: the number of bytes that the pane has
-printed. With `--json`, standard output has the whole result as one line of JSON.
+Output goes to standard output, the status line to standard error. The status line says whether the
+program runs, what it awaits or how it ended, and gives a cursor: the number of bytes that the pane
+has printed. With `--json`, the whole result goes to standard output as one line of JSON.
 """
 
 _VERBS = """\
 The first seven verbs are tools of the server with their arguments as flags. Put `--` before a
-command whose words begin with a dash. Several words of a command are quoted as they were. PANE is
+command whose words begin with a dash. Several words of a command keep their quoting. PANE is
 the id or the name of a pane, REGEX a regular expression. `--json` prints the whole result as JSON.
 """
 
@@ -44,13 +44,13 @@ the id or the name of a pane, REGEX a regular expression. `--json` prints the wh
 _COMMON = ("Pane id or name.", "Regular expression.", "Print the whole result as JSON.")
 
 _CHOICE = """\
-Every server listens on a Unix socket that only its user can reach. `tmux-debug` takes the server
+Every server listens on a Unix socket that only its user can reach. `tmux-debug` uses the server
 that `--server` or `TMUX_DEBUG_SERVER` names by its process id; else the one that, or whose MCP
 client, is the nearest ancestor of the caller; else the detached one of the caller's directory; else
-your only detached one, or the one with a running pane of the name that is given. It never takes the
+your only detached one, or the one with a running pane of the name that is given. It never uses the
 server of another client unless you name it. If none is left, `create` and `run` start one for the
-current directory, which ends when nobody has used it for 60 minutes. `ps` shows all servers, and
-which one is taken, and why.
+current directory, which ends after 60 minutes without use. `ps` lists all servers, and says which
+one is used and why.
 """
 
 _STATUSES = [
@@ -70,7 +70,7 @@ _VARIABLES = [
     ("`TMUX_DEBUG_SERVER`", "The process id of the server, as for `--server`."),
     (
         "`TMUX_DEBUG_KEEP`",
-        "How long a server that is started goes on unused, as for `start --keep`.",
+        "How long a new server runs without use, as for `start --keep`.",
     ),
     ("`TMUX_DEBUG_…`", "The options of a server that is started: see `tmux-debug-mcp`(1)."),
     ("`XDG_RUNTIME_DIR`", "The directory of sockets; else `/run/user/UID`, else `/tmp`."),
@@ -88,7 +88,7 @@ Start a server and wait until it listens. Send it a request. See what it logged,
     tmux-debug capture web --pattern 'Error|Traceback'
     tmux-debug kill web
 
-Drive a debugger, a step after the other:
+Drive a debugger, one step after the other:
 
     tmux-debug create --name gdb gdb ./a.out
     tmux-debug send gdb 'break main' Enter run Enter 'info locals' Enter

@@ -85,7 +85,7 @@ class AuditLog:
         except OSError as error:
             self.close()
             raise StartError(
-                f"The audit can't be opened: {error}. Give a path that can be written."
+                f"The audit can't be opened: {error}. Give a writable path."
             ) from error
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"Nothing was done: the audit can't be written ({error.strerror}) and an earlier "
-                f"call is not on record yet. Fix {self._path} and call again."
+                f"call is not recorded yet. Fix {self._path} and call again."
             ) from error
 
     def record(self, record: dict[str, Any]) -> None:
@@ -257,7 +257,7 @@ def _check_type(path: Path, status: os.stat_result) -> None:
     mode = status.st_mode
     if stat.S_ISREG(mode) or os.path.samestat(status, os.stat(os.devnull)):
         return
-    name = _FILE_TYPES.get(stat.S_IFMT(mode), "no regular file")
+    name = _FILE_TYPES.get(stat.S_IFMT(mode), "not a regular file")
     advice = "Give the path of a regular file."
     if stat.S_ISLNK(mode):
         advice = "Give the file's own path."
@@ -275,8 +275,8 @@ def _check_content(path: Path, head: bytes) -> None:
         if not _RECORD_START.startswith(line):
             raise _UnfitError(
                 path,
-                "has something other than an audit in it",
-                "Give a path of its own to the audit.",
+                "contains something other than an audit",
+                "Give the audit its own file.",
             )
 
 

@@ -212,8 +212,8 @@ def _ask_version(program: str) -> tuple[str, subprocess.Popen[bytes]]:
         )
     except OSError as error:
         raise StartError(
-            f"tmux is needed and '{tmux}' can't be started ({error.strerror}). "
-            "Install tmux 3.3 or newer, or name it with --tmux."
+            f"tmux is needed, but '{tmux}' can't be started ({error.strerror}). Install tmux 3.3 "
+            "or newer, or point --tmux to it."
         ) from error
     return tmux, query
 
@@ -228,9 +228,9 @@ def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
     if "UTF-8" in complaint:
         raise StartError(
             f"'{tmux} -V' says: {complaint}. tmux needs a UTF-8 locale. Install C.UTF-8 or "
-            "en_US.UTF-8, or set LC_CTYPE to one that there is (locale -a)."
+            "en_US.UTF-8, or set LC_CTYPE to an installed one (locale -a)."
         )
     raise StartError(
-        f"tmux 3.3 or newer is needed and '{tmux}' is {answer or complaint or 'none'}. "
-        "Install a newer one, or name it with --tmux."
+        f"tmux 3.3 or newer is needed, but '{tmux}' is {answer or complaint or 'not tmux'}. "
+        "Install a newer one, or point --tmux to one."
     )

@@ -84,8 +84,7 @@ class CursorError(SentenceError, ArgumentError):
     given: int
     cursor: int
     sentence = (
-        "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give a cursor of at most "
-        "{cursor}."
+        "Parameter 'since' is {given}, but the pane's cursor is {cursor}. Give at most {cursor}."
     )
 
 
@@ -99,7 +98,7 @@ class MixedKeysError(SentenceError, KeysError):
     key: str
     steps: str
     sentence = (
-        "'{key:head}' is a key's name, and keys do not mix with text. Give an array of steps: "
+        "'{key:head}' is a key name, which can't be mixed with text. Give an array of steps: "
         "{steps}; or set literal to type all of it as text."
     )
 
@@ -120,10 +119,7 @@ class PaneLimitError(SentenceError, LimitReachedError):
     """Raised when there are 512 panes, each running or still being read by a call."""
 
     most: int
-    sentence = (
-        "There are {most} panes and all are running. Use tmux_kill_pane to end those that are no "
-        "longer needed."
-    )
+    sentence = "All {most} panes are running. Use tmux_kill_pane to end those you no longer need."
 
 
 class PaneNotFoundError(SentenceError):
@@ -139,7 +135,7 @@ class NameTakenError(SentenceError):
     name: str
     pane_id: str
     sentence = (
-        "Name '{name}' is that of the running pane {pane_id}. Use that pane, kill it first, or "
+        "Name '{name}' belongs to the running pane {pane_id}. Use that pane, kill it first, or "
         "give another name."
     )
 
@@ -150,7 +146,7 @@ class AmbiguousNameError(SentenceError):
     name: str
     count: int
     ids: str
-    sentence = "Name '{name}' is that of {count} running panes: {ids}. Give an id."
+    sentence = "{count} running panes are named '{name}': {ids}. Give an id."
 
 
 class TargetNotFoundError(SentenceError):
@@ -159,7 +155,7 @@ class TargetNotFoundError(SentenceError):
     target: str
     reason: str
     sentence = (
-        "Target '{target:head}' not found: {reason:head}. Use tmux_list_panes to see what is there."
+        "Target '{target:head}' not found: {reason:head}. Use tmux_list_panes to see all panes."
     )
 
 
@@ -169,7 +165,7 @@ class AmbiguousTargetError(SentenceError):
     target: str
     count: int
     ids: str
-    sentence = "Target '{target:head}' means {count} windows: {ids}. Give an id."
+    sentence = "Target '{target:head}' matches {count} windows: {ids}. Give an id."
 
 
 class KillNotAllowedError(SentenceError):
@@ -187,8 +183,8 @@ class PaneExitedError(SentenceError):
     pane_id: str
     ending: str
     sentence = (
-        "Pane '{pane_id}' {ending}: nothing there reads keys. "
-        "Use tmux_capture_pane to read its last output or tmux_create_pane to start anew."
+        "Pane '{pane_id}' {ending}: nothing there reads keys. Use tmux_capture_pane to read its "
+        "last output or tmux_create_pane to start again."
     )
 
 
@@ -197,8 +193,8 @@ class PaneLostError(SentenceError):
 
     pane_id: str
     sentence = (
-        "Pane '{pane_id}' was lost: its tmux window or server ended from outside. "
-        "Use tmux_create_pane to start it again."
+        "Pane '{pane_id}' was lost: something else ended its tmux window or server. Use "
+        "tmux_create_pane to start it again."
     )
 
 
@@ -247,7 +243,7 @@ class NotAtPromptError(SentenceError):
     foreground: str
     sentence = (
         "Pane '{pane_id}' runs {foreground}, not a shell at its prompt. Use tmux_send_keys there, "
-        "or tmux_run without pane_id. Shells can be bash, zsh, dash, fish and busybox sh."
+        "or tmux_run without pane_id. Supported shells: bash, zsh, dash, fish and busybox sh."
     )
 
 
@@ -257,9 +253,9 @@ class ShellNotReadyError(SentenceError):
     pane_id: str
     shell: str
     sentence = (
-        "Pane '{pane_id}': {shell} is not at its prompt; it is at work, or asks for something. "
-        "Nothing was run. Use tmux_capture_pane to see what it shows, and tmux_send_keys to "
-        "answer or to interrupt it with C-c."
+        "Pane '{pane_id}': {shell} is not at its prompt; it is busy or asking for something. "
+        "Nothing was run. Use tmux_capture_pane to see what it shows, and tmux_send_keys to answer "
+        "or to interrupt it with C-c."
     )
 
 
@@ -269,7 +265,7 @@ class ForeignShellError(SentenceError):
     pane_id: str
     shell: str
     sentence = (
-        "Pane '{pane_id}' has a {shell} of another user or in a container, which can't read the "
+        "Pane '{pane_id}': its {shell} runs as another user or in a container, and can't read the "
         "command's file. Use tmux_send_keys with wait_for to type the command there."
     )
 
@@ -291,8 +287,8 @@ class LogLostError(SentenceError):
     pane_id: str
     path: str
     sentence = (
-        "Pane '{pane_id}': what it printed could not be written to {path}. The command was run; "
-        "how it ended is lost. Make room there. Use tmux_capture_pane to see the screen."
+        "Pane '{pane_id}': its output could not be written to {path}. The command ran; how it "
+        "ended is lost. Make room there. Use tmux_capture_pane to see the screen."
     )
 
 
@@ -309,7 +305,7 @@ class CommandError(SentenceError):
 
     tmux_command: str
     reason: str
-    sentence = "tmux {tmux_command} failed: {reason}. Use tmux_list_panes to see what is there."
+    sentence = "tmux {tmux_command} failed: {reason}. Use tmux_list_panes to see all panes."
 
 
 class TmuxGoneError(SentenceError):
@@ -325,8 +321,8 @@ class OutOfFilesError(SentenceError):
     """Raised when no more files can be opened, so processes can't be looked at."""
 
     sentence = (
-        "Too many files are open, and the call failed, maybe halfway. Wait until other calls have "
-        "returned, or kill panes that you no longer need, and call again."
+        "Too many files are open, so the call failed, maybe halfway. Wait until other calls have "
+        "returned, or kill panes you no longer need, and call again."
     )
 
 

@@ -52,7 +52,7 @@ OPTIONS = (
         "with --socket: let tmux_kill, close_tab and stop_process end windows there",
     ),
     Option("audit", "FILE", "", "append a record of every call to this file, in JSON Lines"),
-    Option("audit-full", "DIR", "", "keep what calls return of panes in files in this directory"),
+    Option("audit-full", "DIR", "", "save each returned pane text to a file in this directory"),
     Option("cwd", "DIR", "", "the directory where panes start, instead of the server's own"),
     Option(
         "drop-env",
@@ -64,29 +64,29 @@ OPTIONS = (
         "env",
         "VARIABLES",
         "",
-        "more variables for panes: NAME=VALUE, several separated and quoted as for a shell",
+        "more variables for panes: NAME=VALUE, several separated and quoted as in a shell",
     ),
     Option(
         "keep",
         "TIME",
         "",
-        "serve through a server that goes on without its clients, until nobody has used it for so "
-        "long: 90s, 60m, 2h or 1d",
+        "serve through a server that outlives its clients and ends after this long without use: "
+        "90s, 60m, 2h or 1d",
     ),
     Option(
         "log-dir",
         "DIR",
         "",
-        "keep the logs of panes in this directory, to be read after the end as RUN/ID",
+        "keep panes' logs in this directory, readable afterwards as RUN/ID",
     ),
     Option(
         "secrets",
         "WHO",
         "anyone",
-        "who may type where a program reads without echo, as a password: anyone, or only a person, "
-        "at a terminal",
+        "who may type when a program reads without echo, as for a password: anyone, or only a "
+        "person, at a terminal",
     ),
-    Option("shell", "PROGRAM", "", "the shell of panes, instead of $SHELL"),
+    Option("shell", "PROGRAM", "", "the shell for panes, instead of $SHELL"),
     Option("size", "COLUMNSxROWS", "120x40", "the size of sessions in toolset terminal"),
     Option(
         "socket",
@@ -132,7 +132,7 @@ def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, lis
             continue
         if not option.value:
             if has_value:
-                raise OptionError(f"Option --{flag} takes no value.", f"Leave out '={value}'.")
+                raise OptionError(f"Option --{flag} takes no value.", f"Remove '={value}'.")
             value = "1"
         elif not has_value:
             following = next(remaining, None)
@@ -186,19 +186,17 @@ def checked(
     settings, toolsets = _read(values, environ)
     if settings.allows_kill and not settings.socket:
         raise StartError(
-            "--allow-kill is for --socket: on the private tmux server all may be killed. Leave "
-            "it out."
+            "--allow-kill needs --socket: on the private tmux server, all may be killed. Omit it."
         )
     if settings.socket and not any(toolset.uses_socket for toolset in toolsets):
         raise StartError(
-            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
-            "it out."
+            "--socket needs the toolset tmux or tabs. Choose one with --toolsets, or omit --socket."
         )
     is_usual_size = values["size"] == _BY_FLAG["size"].default
     if not is_usual_size and not any(toolset.uses_size for toolset in toolsets):
         raise StartError(
-            "--size (TMUX_DEBUG_SIZE) is for the toolset terminal. Choose it with --toolsets, or "
-            "leave it out."
+            "--size (TMUX_DEBUG_SIZE) needs the toolset terminal. Choose it with --toolsets, or "
+            "omit --size."
         )
     return settings, toolsets
 

@@ -102,8 +102,7 @@ def path_of(value: str) -> Path | None:
         return Path(value).expanduser().absolute()
     except RuntimeError as error:
         raise StartError(
-            f"'{value}' begins with the home of a user that is not known here. Give an absolute "
-            "path."
+            f"'{value}' begins with the home directory of an unknown user. Give an absolute path."
         ) from error
 
 
@@ -149,7 +148,7 @@ def _variables(text: str) -> dict[str, str]:
         words = shlex.split(text)
     except ValueError as error:
         raise StartError(
-            f"--env (TMUX_DEBUG_ENV) can't be read ({error}). Give NAME=VALUE, quoted as for a "
+            f"--env (TMUX_DEBUG_ENV) can't be read ({error}). Give NAME=VALUE, quoted as in a "
             "shell."
         ) from error
     variables = {}

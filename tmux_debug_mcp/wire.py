@@ -125,13 +125,13 @@ def _mended(line: bytes) -> tuple[bytes, Any]:
     except ValueError as error:
         raise _beyond_limits(line) from error
     if isinstance(message, dict) and message.get("id") != meant.get("id"):
-        raise _invalid("The id has half a surrogate pair. Leave it out.")
+        raise _invalid("The id contains half a surrogate pair. Remove it.")
     return line, message
 
 
 def _beyond_limits(line: bytes) -> RefusedError:
     return _invalid(
-        "The message is nested deeper than 200, or has a number of too many digits or too many "
+        "The message is nested deeper than 200, or has a number with too many digits or too many "
         "half surrogate pairs. Send a simpler one.",
         _id_at_an_edge(line),
     )
@@ -167,7 +167,7 @@ def _id_at_an_edge(line: bytes) -> str | int | None:
 def _check(message: Any) -> None:  # noqa: ANN401  any JSON value
     """Raise RefusedError unless the message is a request, a notification or a response."""
     if isinstance(message, list):
-        raise _invalid("The line is a batch, which MCP does not have. Send one message a line.")
+        raise _invalid("The line is a batch, which MCP does not support. Send one message a line.")
     if not isinstance(message, dict):
         raise _invalid("The line is not an object. Send a JSON-RPC request.")
     if "method" not in message and ("result" in message or "error" in message):

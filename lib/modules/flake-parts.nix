@@ -37,7 +37,7 @@
             if [[ -z $file ]]; then
               continue
             elif [[ -e $path || -L $path ]]; then
-              echo "tmux-debug-mcp: $path is there already and stays. What it should have is in $file" >&2
+              echo "tmux-debug-mcp: $path already exists and was kept. What it should contain is in $file" >&2
             else
               mkdir -p "$(dirname "$path")"
               ln -s "$file" "$path"

@@ -23,7 +23,7 @@ in
       type = types.package;
       default = definition.package;
       defaultText = lib.literalExpression "pkgs.tmux-debug-mcp, or the flake's own";
-      description = "The package of the server and of the command tmux-debug.";
+      description = "The package with the server and the command tmux-debug.";
     };
     scope = mkOption {
       type = types.enum scopes;

@@ -126,7 +126,7 @@ in
 
        Did you mean `mcp.tmux-debug.scope'?
     mkSandbox { deployKey = "project"; }
-    => error: mkSandbox: `deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.
+    => error: mkSandbox: `deployKey` is refused: this sandbox handles no keys. Mount one with `mounts`.
     ```
   */
   mkSandbox =
@@ -137,9 +137,9 @@ in
       repeated = lib.filter (place: lib.count (other: other == place) places > 1) places;
       problem =
         if isClosed && !lib.elem asked.network [ null "none" ] then
-          "`network` is \"${asked.network}\", but with `allowedHosts` there is none. Leave one of them out."
+          "`network` is \"${asked.network}\", but with `allowedHosts` there is none. Remove one of them."
         else if !isClosed && asked.secrets != [ ] then
-          "`secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed."
+          "`secrets` need a closed network: set `allowedHosts`, to [ ] if no other host is needed."
         else if repeated != [ ] then
           "`mounts` and `writableDirs` have ${lib.head repeated} more than once. Each `dest` can have one `source`."
         else

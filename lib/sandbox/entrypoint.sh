@@ -23,7 +23,7 @@ check_mounts() {
 	[[ ${expected[0]} == "$kernel" ]] || return 0
 	for line in "${expected[@]:1}"; do
 		place=${line#* }
-		found=$(stat --dereference --format=%d:%i -- "$place") || refuse "The user in the sandbox can't look at $place."
+		found=$(stat --dereference --format=%d:%i -- "$place") || refuse "The sandbox's user can't access $place."
 		[[ $found == "${line%% *}" ]] ||
 			refuse "What is mounted at $place was replaced just now. If a sandbox runs on a directory above it, end that first."
 	done
@@ -85,7 +85,7 @@ add_settings() {
 		| if $ours[0].hasCompletedOnboarding and $ENV.ANTHROPIC_API_KEY
 			then .customApiKeyResponses.approved |= (. // [] | . + [$ENV.ANTHROPIC_API_KEY[-20:]] | unique) else . end' >"$new"; then
 		rm "$new"
-		echo "entrypoint: $2 can't be given settings, and is as it was. If it is not what Claude Code writes, mend it or move it away." >&2
+		echo "entrypoint: can't add settings to $2, which was not changed. If Claude Code didn't write it, fix it or move it away." >&2
 		exit 1
 	fi
 	chmod --reference="$target" "$new"
@@ -115,7 +115,7 @@ if [[ -n ${TMUX_DEBUG_SANDBOX_SESSIONS-} ]]; then
 	if [[ -L $HOME/.claude/projects || ! -e $HOME/.claude/projects ]]; then
 		ln -sfn "/workspace/$TMUX_DEBUG_SANDBOX_SESSIONS" "$HOME/.claude/projects"
 	else
-		echo "entrypoint: ~/.claude/projects is there, with sessions of its own, so new ones are not in the project. Move it away." >&2
+		echo "entrypoint: ~/.claude/projects has its own sessions, so new ones are not kept in the project. Move it away." >&2
 	fi
 	unset TMUX_DEBUG_SANDBOX_SESSIONS
 fi

@@ -8,13 +8,13 @@ usage() {
 	cat <<'TEXT'
 usage: tmux-debug-sandbox [--podman-arg ARG]... [DIR [COMMAND [ARGUMENT]...]]
 
-Runs COMMAND in a container that has DIR, or else the current directory, at /workspace, and no other of your files.
-Without COMMAND, it is the sandbox's agent, or else a shell.
+Runs COMMAND in a container that has DIR (default: the current directory) at /workspace, and none of your other files.
+Without COMMAND, it runs the sandbox's agent, or else a shell.
 
-  --podman-arg ARG   one more argument for `podman run`; each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS is one, too
+  --podman-arg ARG   another argument for `podman run`, as is each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS
 
-WRAPIX_NETWORK=limit closes the network but for the hosts of `networkAllowlist`. Where a proxy lets hosts pass, connections
-are logged in ~/.local/state/tmux-debug-sandbox; TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS has arguments for the proxy.
+WRAPIX_NETWORK=limit closes the network except for the hosts in `networkAllowlist`. Connections through a proxy are logged
+in ~/.local/state/tmux-debug-sandbox; TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS has arguments for the proxy's `podman run`.
 TEXT
 }
 
@@ -59,19 +59,19 @@ resolve() {
 		target=$(readlink -- "$link")
 		end=$(realpath --canonicalize-missing -- "$link")
 		if is_made_by_root "$link" || [[ $link == /nix/store/* || ($kind == mount && $resolved == "$own_home") ]]; then
-			((++followed <= 40)) || fail "${given@Q} leads through too many links. Give the path of what it leads to."
+			((++followed <= 40)) || fail "${given@Q} leads through too many links. Give the path it leads to."
 			[[ $target != /* ]] || resolved=""
 			rest=$target/$rest
 		elif [[ $kind == mount && $end == /nix/store/* ]]; then
 			resolved=$end
 		else
 			end=$(realpath --canonicalize-missing -- "$link/$rest")
-			fail "${link@Q} is a link to ${target@Q}, and is not followed, since a sandbox can have made it." \
-				"If you mean ${end@Q}, give this path in place of ${given@Q}."
+			fail "${link@Q} is a link to ${target@Q}, and is not followed, since a sandbox could have made it." \
+				"If you mean ${end@Q}, give that path instead of ${given@Q}."
 		fi
 	done
 	resolved=${resolved:-/}
-	[[ $resolved != *[$'\n\r']* ]] || fail "${resolved@Q} has a line feed in it, which podman can't take. Rename it."
+	[[ $resolved != *[$'\n\r']* ]] || fail "${resolved@Q} contains a line feed, which podman can't take. Rename it."
 }
 
 end_others="If a sandbox runs on a directory above it, end that first."
@@ -80,7 +80,7 @@ end_others="If a sandbox runs on a directory above it, end that first."
 identify() {
 	local directory=${1%/}/ name=. place=""
 	identity=""
-	[[ ! -L $1 ]] || fail "${1@Q} is a link, and is not followed, since a sandbox can have made it."
+	[[ ! -L $1 ]] || fail "${1@Q} is a link, and is not followed, since a sandbox could have made it."
 	if [[ ! -d $1 ]]; then
 		name=${1##*/}
 		directory=${1%"$name"}
@@ -117,7 +117,7 @@ while (($#)); do
 		usage
 		exit
 		;;
-	-*) fail "Unknown option: $1. Known: --podman-arg, --help. A directory of that name is ./$1" ;;
+	-*) fail "Unknown option: $1. Known: --podman-arg, --help. For a directory of that name, give ./$1" ;;
 	*) break ;;
 	esac
 	shift
@@ -145,10 +145,10 @@ fi
 mapfile -t homes < <(printf '%s\n' "${HOME-}"; homes_of "$EUID"; homes_of "$user")
 for home in "${homes[@]}"; do
 	[[ -z $home || $(realpath --canonicalize-missing -- "$home")/ != "${dir%/}"/* ]] ||
-		fail "${dir@Q} has all of a home directory in it. Choose the directory of a project."
+		fail "${dir@Q} contains a whole home directory. Choose a project's directory."
 done
 
-((user)) || fail "${dir@Q} belongs to root, as whom nothing runs in the sandbox. Give it to a user: chown -R 1000:1000 ${dir@Q}"
+((user)) || fail "${dir@Q} belongs to root, and nothing in the sandbox runs as root. Give it to a user: chown -R 1000:1000 ${dir@Q}"
 # sudo hides the links in the path of the current directory.
 [[ -z ${SUDO_UID-} || $named == /* || $EUID != 0 || $user == "$SUDO_UID" ]] ||
 	fail "${dir@Q} belongs to the user $user, and sudo hides the path that led here. If you mean this directory, give its path."
@@ -185,7 +185,7 @@ expected=$(</proc/sys/kernel/random/boot_id)
 memory=("--tmpfs=/home/sandbox")
 for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 	source=${mounts[i]}
-	[[ $source != "~"* || -n ${HOME-} ]] || fail "${source@Q} is to be mounted, and HOME is not set."
+	[[ $source != "~"* || -n ${HOME-} ]] || fail "${source@Q} can't be mounted: HOME is not set."
 	source=${source/#"~"/"${HOME-}"}
 	resolve "$source" mount
 	if [[ -e $resolved ]]; then
@@ -194,7 +194,7 @@ for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 		expected+=$'\n'"$identity ${mounts[i + 1]}"
 		[[ ${mounts[i + 1]} != /home/sandbox ]] || memory=()
 	elif [[ ${mounts[i + 3]} == required ]]; then
-		fail "${source@Q} is to be mounted and does not exist. Make it, or let the mount be \`optional\`."
+		fail "${source@Q} can't be mounted: it does not exist. Create it, or make the mount \`optional\`."
 	fi
 done
 

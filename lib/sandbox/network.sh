@@ -24,7 +24,7 @@ leave_out_network() {
 		--network | --net | --pod) next=$word ;;
 		--network=none | --net=none) ;;
 		--network=* | --net=* | --pod=* | --publish* | -p*)
-			fail "This sandbox has no network of its own, and podman is given $word. Leave that out, or make a sandbox that has one."
+			fail "This sandbox has no network of its own, but podman is given $word. Remove that, or make a sandbox that has one."
 			;;
 		*) kept+=("$word") ;;
 		esac
@@ -38,9 +38,9 @@ close_network() {
 	open) ;;
 	limit)
 		[[ -z $network || $network == none ]] ||
-			fail "WRAPIX_NETWORK=limit closes the network, and this sandbox has ${network@Q}. Unset it, or make a sandbox without \`network\`."
+			fail "WRAPIX_NETWORK=limit closes the network, but this sandbox has ${network@Q}. Unset it, or make a sandbox without \`network\`."
 		[[ -n $proxy_image || -z ${limited[*]} ]] ||
-			fail "WRAPIX_NETWORK=limit needs a proxy, and this sandbox was made without one. Make it with \`networkAllowlist\`, [ ] for the hosts of its profile alone."
+			fail "WRAPIX_NETWORK=limit needs a proxy, but this sandbox was made without one. Make it with \`networkAllowlist\`, [ ] for just its profile's hosts."
 		network=none
 		hosts+=("${limited[@]}")
 		;;
@@ -57,7 +57,7 @@ lead_to_proxy() {
 	local i variable port mount ports=""
 	for ((i = 0; i < ${#secrets[@]}; i += 6)); do
 		variable=${secrets[i + 2]}
-		[[ -n ${!variable-} ]] || fail "$variable is not set. It has the key for ${secrets[i]}, which stays outside: export $variable=..."
+		[[ -n ${!variable-} ]] || fail "$variable is not set. It holds the key for ${secrets[i]}, which stays outside: export $variable=..."
 		port=$((3129 + i / 6))
 		ports+="$port keys/key-$((i / 6)) "
 		flags+=("--env=$variable=placeholder" "--env=${secrets[i + 5]}=http://127.0.0.1:$port")
@@ -85,10 +85,10 @@ lead_to_proxy() {
 # Makes the logs of connections, where no sandbox can write.
 make_logs() {
 	local part
-	[[ -n ${XDG_STATE_HOME-}${HOME-} ]] || fail "Connections are logged in the home directory, and HOME is not set."
+	[[ -n ${XDG_STATE_HOME-}${HOME-} ]] || fail "Connections are logged in the home directory, but HOME is not set."
 	network_log=${XDG_STATE_HOME:-$HOME/.local/state}/tmux-debug-sandbox/$(date +%Y%m%dT%H%M%S)-$$
 	[[ $(realpath --canonicalize-missing -- "$network_log") != "${dir%/}"/* ]] ||
-		fail "Connections are logged in ${network_log@Q}, which is in the project. Set XDG_STATE_HOME to another place."
+		fail "Connections are logged in ${network_log@Q}, which is in the project. Set XDG_STATE_HOME to another directory."
 	mkdir -p -- "${network_log%/*}"
 	for part in "${parts[@]}"; do
 		: >"$network_log-$part.log"
@@ -126,7 +126,7 @@ wait_for_part() {
 		sleep 0.05
 	done
 	cat "$network_log-$part.log" >&2
-	fail "The proxy does not start. What it said stands above."
+	fail "The proxy does not start. Its output is above."
 }
 
 # Starts the proxy, and waits until it answers.

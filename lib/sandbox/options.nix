@@ -25,7 +25,7 @@ let
   oneHost = typeOf ''a host's name in lower case, such as "api.example.com:443"'' (
     value: isHostWithPort value && !lib.hasPrefix "*" value
   );
-  inProject = typeOf "a path in the project without `..`, in whose last part there may be a *" (
+  inProject = typeOf "a path in the project without `..`, whose last part may contain a *" (
     value:
     lib.isString value
     && builtins.match "([^/*?[\n]+/)*[^/?[\n]+" value != null
@@ -49,12 +49,12 @@ let
     options = {
       source = mkOption {
         type = path;
-        description = "What of the host is mounted; ~ is the home directory of whoever runs the sandbox.";
+        description = "The path on the host; ~ is the home directory of whoever runs the sandbox.";
         example = "~/.config/git";
       };
       dest = mkOption {
         type = place;
-        description = "Where in the container it is; ~ is the home directory there.";
+        description = "The path in the container; ~ is the home directory there.";
         example = "~/.config/git";
       };
       mode = mkOption {
@@ -63,12 +63,12 @@ let
           "rw"
         ];
         default = "rw";
-        description = "Whether it can be written.";
+        description = "Whether it is writable.";
       };
       optional = mkOption {
         type = types.bool;
         default = false;
-        description = "Whether it is left out where there is no `source`.";
+        description = "Whether to skip it if there is no `source`.";
       };
     };
   };
@@ -82,7 +82,7 @@ let
       };
       variable = mkOption {
         type = variable;
-        description = "The variable that has the key where the sandbox is started.";
+        description = "The variable that holds the key when the sandbox is started.";
         example = "ANTHROPIC_API_KEY";
       };
       header = mkOption {
@@ -93,7 +93,7 @@ let
       prefix = mkOption {
         type = matching "a string of letters, digits and blanks" "[A-Za-z0-9 ]*";
         default = "";
-        description = "What stands before the key in the header.";
+        description = "What comes before the key in the header.";
         example = "Bearer ";
       };
       urlVariable = mkOption {
@@ -109,12 +109,12 @@ let
     packages = mkOption {
       type = types.listOf types.package;
       default = [ ];
-      description = "Packages. Of two programs with one name, the first is taken.";
+      description = "Packages. Of two programs with one name, the first wins.";
     };
     env = mkOption {
       type = environment;
       default = { };
-      description = "Variables of the environment. Everybody can read them in the Nix store.";
+      description = "Environment variables. Everybody can read them in the Nix store.";
       example = {
         PORT = "8080";
       };
@@ -122,7 +122,7 @@ let
     mounts = mkOption {
       type = types.listOf mount;
       default = [ ];
-      description = "Directories and files of the host.";
+      description = "Host directories and files to mount.";
     };
   };
 
@@ -131,7 +131,7 @@ let
     options = contents // {
       name = mkOption {
         type = matching "a string of lower-case letters, digits and inner dashes" "[a-z0-9]+(-[a-z0-9]+)*";
-        description = "Its name, which the image has, too.";
+        description = "Its name, and the image's.";
       };
       networkAllowlist = mkOption {
         type = types.listOf host;
@@ -141,17 +141,17 @@ let
       enabledPlugins = mkOption {
         type = types.attrsOf types.bool;
         default = { };
-        description = "Plugins of Claude Code.";
+        description = "Claude Code plugins.";
       };
       shellHook = mkOption {
         type = types.str;
         default = "";
-        description = "What a shell on the host runs, if it is made of the sandbox.";
+        description = "What a shell made from the sandbox runs on the host.";
       };
       writableDirs = mkOption {
         type = types.listOf place;
         default = [ ];
-        description = "Directories in memory, below which there may be mounts.";
+        description = "Directories in memory, which may contain mounts.";
       };
       # wrapix' own profile for Rust has these, too.
       toolchain = ignored;
@@ -176,21 +176,21 @@ let
 in
 contents
 // lib.mapAttrs (name: option: option name) {
-  deployKey = refused null "this sandbox knows no keys. Mount one with `mounts`.";
-  mcpRuntime = refused false "the servers are chosen when the image is built. Name them in `mcp`.";
+  deployKey = refused null "this sandbox handles no keys. Mount one with `mounts`.";
+  mcpRuntime = refused false "the servers are chosen when the image is built. Set them in `mcp`.";
   model = refused null "the agent chooses its model. Set the variable that it reads, such as ANTHROPIC_MODEL, with `env`.";
 }
 // {
   name = mkOption {
     type = matching "the name of a command" "[a-z0-9]+(-[a-z0-9]+)*";
     default = "tmux-debug-sandbox";
-    description = "The name of the command, so that several can stand in one shell.";
+    description = "The command's name, so that a shell can have several sandboxes.";
   };
   profile = mkOption {
     type = profile;
     default = profiles.base;
     defaultText = lib.literalExpression "profiles.base";
-    description = "What the sandbox is for: one of `profiles`, one of wrapix', or a set of yours.";
+    description = "What the sandbox is for: one of `profiles`, one of wrapix's, or your own set.";
     example = lib.literalExpression "profiles.rust";
   };
   mcp = lib.mapAttrs (
@@ -220,7 +220,7 @@ contents
   agent = mkOption {
     type = types.nullOr types.package;
     default = null;
-    description = "The package whose main program runs where no command is given; null for a shell.";
+    description = "The package whose main program runs if no command is given; null for a shell.";
     example = lib.literalExpression "pkgs.claude-code";
   };
   git = mkOption {
@@ -229,17 +229,17 @@ contents
         options = {
           name = mkOption {
             type = types.str;
-            description = "The name of who commits.";
+            description = "The committer's name.";
           };
           email = mkOption {
             type = types.str;
-            description = "The address of who commits.";
+            description = "The committer's address.";
           };
         };
       }
     );
     default = null;
-    description = "Who commits inside; null for nobody.";
+    description = "The committer inside; null for none.";
     example = {
       name = "A. Developer";
       email = "a.developer@example.com";
@@ -248,19 +248,19 @@ contents
   sessions = mkOption {
     type = types.nullOr inProject;
     default = null;
-    description = "The directory in the project that keeps Claude Code's sessions; null to end them with the container.";
+    description = "The directory in the project that keeps Claude Code's sessions; null to lose them with the container.";
     example = ".claude/sessions";
   };
   cpus = mkOption {
     type = types.nullOr positiveNumber;
     default = null;
-    description = "A limit of processors; null for none.";
+    description = "The CPU limit; null for none.";
     example = 1.5;
   };
   memoryMb = mkOption {
     type = types.nullOr positive;
     default = 4096;
-    description = "A limit of memory in MiB, including files in memory; null for none.";
+    description = "The memory limit in MiB, including files in memory; null for none.";
   };
   network = mkOption {
     type = types.nullOr types.str;
@@ -271,7 +271,7 @@ contents
   allowedHosts = mkOption {
     type = types.nullOr (types.listOf hostWithPort);
     default = null;
-    description = "The hosts that can be reached, each with a port (443 where it has none); there is no other network.";
+    description = "The hosts that can be reached, each with a port (default 443); there is no other network.";
     example = [
       "api.example.com"
       "*.example.org:8443"
@@ -281,8 +281,8 @@ contents
     type = types.nullOr (types.listOf host);
     default = null;
     description = ''
-      Hosts that can be reached, on any port, where the sandbox is started with WRAPIX_NETWORK=limit,
-      besides those of the profile; null where it never is.
+      Hosts that can be reached, on any port, when the sandbox is started with WRAPIX_NETWORK=limit,
+      besides the profile's; null if it never is.
     '';
     example = [ "api.example.com" ];
   };
@@ -306,6 +306,6 @@ contents
   podmanArgs = mkOption {
     type = types.listOf types.str;
     default = [ ];
-    description = "More arguments for `podman run`, which come last.";
+    description = "More arguments for `podman run`, added last.";
   };
 }

@@ -22,18 +22,18 @@ most=1000
 protect_contents() {
 	local path=$1 other link target direct
 	other=$(find "$dir/$path" ! -type d -links +1 -print -quit)
-	[[ -z $other ]] || fail "${other@Q} has another name, a hard link, by which it could be changed. Make a copy that has none: cp -p"
+	[[ -z $other ]] || fail "${other@Q} has a hard link, through which it could be changed. Replace it with a copy: cp -p"
 	while IFS= read -r -d '' link; do
 		direct=$(readlink -- "$link")
 		[[ $direct == /* ]] || direct=${link%/*}/$direct
 		direct=$(realpath --no-symlinks --canonicalize-missing -- "$direct")
 		target=$(realpath --canonicalize-missing -- "$link")
-		[[ $dir/ != "${target%/}"/* ]] || fail "${link@Q} leads to all of the project, which is to be changed. Remove it."
+		[[ $dir/ != "${target%/}"/* ]] || fail "${link@Q} leads to the whole project, which must stay writable. Remove it."
 		[[ $target == "$dir"/* || $direct == "$dir"/* ]] || continue
 		[[ $direct == "$target" ]] ||
-			fail "${link@Q} leads through other links, which the sandbox could change. Let it lead to the place itself."
+			fail "${link@Q} leads through other links, which the sandbox could change. Make it lead straight to its target."
 		[[ -e $target ]] || awaited+=("${target#"$dir"/}")
-		((${#protected[@]} + ${#awaited[@]} <= most)) || fail "More than $most paths are to be protected. Remove links in ${path@Q}."
+		((${#protected[@]} + ${#awaited[@]} <= most)) || fail "More than $most paths would be protected. Remove links in ${path@Q}."
 		protect_path "${target#"$dir"/}"
 	done < <(find "$dir/$path" -type l -print0)
 }
@@ -41,7 +41,7 @@ protect_contents() {
 protect_path() {
 	local path=$1 above="" rest=$1 part
 	[[ ${protected[$path]-} != ro ]] || return 0
-	[[ $path != *[$'\n\r']* ]] || fail "${path@Q} has a line feed in it, which podman can't take. Rename it."
+	[[ $path != *[$'\n\r']* ]] || fail "${path@Q} contains a line feed, which podman can't take. Rename it."
 	while [[ $rest == */* ]]; do
 		part=${rest%%/*}
 		rest=${rest#*/}
@@ -60,7 +60,7 @@ protect_path() {
 		fi
 	done
 	[[ ! -L $dir/${above:-$path} && ! -L $dir/$path ]] ||
-		fail "${path@Q} in the project is or is below a link, which the sandbox could replace. Put the file itself there, or leave it out of \`protect\`."
+		fail "${path@Q} in the project is a link or below one, which the sandbox could replace. Put the file itself there, or remove it from \`protect\`."
 	if [[ -e $dir/$path ]]; then
 		protected[$path]=ro
 		protect_contents "$path"
@@ -106,7 +106,7 @@ protect_all() {
 		path=flake.nix
 		[[ ${BASH_REMATCH[1]} == flake ]] || path=shell.nix
 		is_protected "$path" ||
-			say "direnv evaluates $path on this machine, and it can be changed in the sandbox. Look at it before you enter the directory, or add it to \`protect\`."
+			say "direnv evaluates $path on this machine, and the sandbox can change it. Check it before you enter the directory, or add it to \`protect\`."
 	done < <(head --bytes=65536 -- "$dir/.envrc" | tr -d '\0')
 }
 
@@ -143,7 +143,7 @@ tell_changes() {
 	while IFS= read -r -d '' path && IFS= read -r -d '' state; do
 		[[ ${remembered[$path]-} == "$state" ]] || told[${path@Q}]=""
 	done < <(unprotected)
-	((!${#told[@]})) || say "made or changed since it was started: $(printf '%s\n' "${!told[@]}" | sort | paste -sd ' '). Look at it before something runs it."
+	((!${#told[@]})) || say "made or changed since the sandbox started: $(printf '%s\n' "${!told[@]}" | sort | paste -sd ' '). Check it before something runs it."
 }
 
 # Adds the project, with what is protected in it, at each of its places.

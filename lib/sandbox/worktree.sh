@@ -26,21 +26,21 @@ check_repository() {
 		[[ $(stat --format=%u -- "$path") == "$user" ]] || fail "${path@Q} belongs to another user, so this repository is not mounted."
 	done
 	[[ $(led_to "$own/gitdir") == "$dir/.git" ]] ||
-		fail "${own@Q} is not the worktree of this project, but of $(led_to "$own/gitdir"). If you moved it: git worktree repair"
-	[[ $(led_to "$own/commondir") == "$common" ]] || fail "${own@Q} belongs to another repository than ${common@Q}."
+		fail "${own@Q} is not for this project, but for $(led_to "$own/gitdir"). If you moved it: git worktree repair"
+	[[ $(led_to "$own/commondir") == "$common" ]] || fail "${own@Q} belongs to a repository other than ${common@Q}."
 	for home in "${homes[@]}" "$dir"; do
 		[[ -z $home || $(realpath --canonicalize-missing -- "$home")/ != "$common"/* ]] ||
-			fail "${common@Q}, the repository, has ${home@Q} in it, and would be mounted as a whole."
+			fail "The repository ${common@Q} contains ${home@Q}, which would be mounted, too. Move the repository."
 	done
 	for path in "$common" "$dir"; do
 		[[ ! $path/ =~ ^/(bin|dev|etc|home/sandbox|nix|proc|share|sys|usr|workspace)/ ]] ||
-			fail "${path@Q} is where the sandbox has files of its own. Move the worktree and its repository to other places."
+			fail "${path@Q} is where the sandbox has its own files. Move the worktree and its repository elsewhere."
 	done
-	[[ -d $common/reftable || -d $common/logs ]] || fail "${common@Q} has no logs, without which stashes would be lost. Make the directory: mkdir ${common@Q}/logs"
+	[[ -d $common/reftable || -d $common/logs ]] || fail "${common@Q} has no logs, without which stashes would be lost. Create the directory: mkdir ${common@Q}/logs"
 	# git reads it on the host, now or once somebody asks for it. Where it is, it can be mounted.
 	path=$own/config.worktree
 	if [[ ! -e $path && ! -L $path ]]; then
-		(set -o noclobber && : >"$path") || fail "${path@Q} can't be made."
+		(set -o noclobber && : >"$path") || fail "${path@Q} can't be created."
 		((EUID)) || chown --no-dereference "$user" "$path"
 	fi
 }
@@ -53,7 +53,7 @@ mount_repository() {
 	[[ $own != "$dir"/* ]] || return 0
 	common=${own%/worktrees/*}
 	if [[ $own != "$common"/worktrees/* || ${own#"$common"/worktrees/} == */* ]]; then
-		say "git will not work in the sandbox: the repository is outside of the project, at ${own@Q}."
+		say "git will not work in the sandbox: the repository is outside the project, at ${own@Q}."
 		return
 	elif [[ -z $worktree ]]; then
 		say "git will not work in the sandbox: this is a worktree of ${common@Q}. With \`worktree = true\` it works, and all branches can be read."

@@ -296,8 +296,8 @@ def test_damaged_line_is_reported_and_the_rest_is_shown(shell: Shell, audit: Pat
     assert done.returncode == 1
     assert done.stdout == HEAD + ran(1, "a")
     assert done.stderr == (
-        "tmux-debug: audit.log, line 1, is not JSON and is skipped.\n"
-        "tmux-debug: audit.log, line 3, is not written to its end and is skipped.\n"
+        "tmux-debug: audit.log, line 1, is not JSON and is skipped.\ntmux-debug: audit.log, line "
+        "3, is incomplete and is skipped.\n"
     )
 
 
@@ -324,8 +324,8 @@ def test_no_call_is_said_to_match(shell: Shell, audit: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--captures", ".", "-"], "--captures is for the page. Give --html OUT, or leave it out."),
-        (["--log-dir", ".", "-"], "--log-dir is for the page. Give --html OUT, or leave it out."),
+        (["--captures", ".", "-"], "--captures is for the page. Give --html OUT, or omit it."),
+        (["--log-dir", ".", "-"], "--log-dir is for the page. Give --html OUT, or omit it."),
         (
             ["--html", "page", "--captures", "none", "-"],
             "--captures is 'none', which is not a",
@@ -334,12 +334,12 @@ def test_no_call_is_said_to_match(shell: Shell, audit: Path) -> None:
             ["--html", "page", "--log-dir", "none", "-"],
             "--log-dir is 'none', which is not a",
         ),
-        (["--html", "page", "--json", "-"], "--json is not for the page. Leave out --json or --h"),
+        (["--html", "page", "--json", "-"], "--json is not for the page. Omit --json or --h"),
         (["missing"], "missing can't be read: No such file or directory. Give the path of"),
         (["."], ". can't be read: Is a directory. Give the path of"),
-        (["--follow", "-"], "--follow follows regular files, and standard input is none."),
-        (["--follow", "/dev/null"], "--follow follows regular files, and /dev/null is none."),
-        (["--since", "soon", "-"], "--since has 'soon', which is not a time. Give one such as"),
+        (["--follow", "-"], "--follow needs a regular file, which standard input is not."),
+        (["--follow", "/dev/null"], "--follow needs a regular file, which /dev/null is not."),
+        (["--since", "soon", "-"], "--since is 'soon', which is not a time. Give one such as"),
     ],
 )
 def test_what_can_not_be_done_is_said(shell: Shell, words: list[str], sentence: str) -> None:
@@ -363,8 +363,8 @@ def test_page_does_not_replace_the_audit_that_it_shows(
 
     assert done.returncode == 125
     assert done.stderr == (
-        f"tmux-debug: The page '{out.name}' would replace the audit that it shows. "
-        "Name another file.\n"
+        f"tmux-debug: The page '{out.name}' would replace the audit that it shows. Choose another "
+        "file.\n"
     )
     assert audit.read_text() == record(1)
 

@@ -35,7 +35,7 @@ UNMOVED = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOM
 REFUSED = [
     (b'{\n  "mcpServers": {\n', ":3:1 is not JSON: Expecting property name"),
     (b'{"a": 1} x', ":1:10 is not JSON: Extra data"),
-    (b"[1]\n", ":1:1 is not an object with settings"),
+    (b"[1]\n", ":1:1 is not a settings object"),
     (b'{"mcpServers": [1]}', " has no object at 'mcpServers'"),
     (b"{}\n\xff", " is not UTF-8 (line 2)"),
     ("{}".encode("utf-16"), " is not UTF-8 (line 1)"),
@@ -115,17 +115,17 @@ def test_file_is_made_and_removed(
     written = config(client, "--write")
     text = path.read_text()
 
-    assert f"Put this into {path}:\n\n{text}" in shown
+    assert f"Put this in {path}:\n\n{text}" in shown
     assert f"tmux-debug config {client} --write\n" in shown
     assert f"+++ {path}\n" in written
     assert f"Restart {CLIENTS[client].title}, then ask it:\n\n" in written
     assert "tmux-debug-mcp" in text
-    assert config(client, "--write") == f"{path} has this already. Nothing is changed.\n"
+    assert config(client, "--write") == f"{path} already has this. Nothing was changed.\n"
     assert path.read_text() == text
     assert config(client, "--remove").startswith(f"Deleted {path}")
     assert not path.exists()
     assert backups(shell, path) == []
-    assert config(client, "--remove") == f"{path} has no 'tmux-debug'. Nothing is changed.\n"
+    assert config(client, "--remove") == f"{path} has no 'tmux-debug'. Nothing was changed.\n"
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -177,7 +177,7 @@ def test_null_instead_of_servers_is_refused(
     error = refusal(shell, "claude-code", "--scope", "user", "--write")
 
     assert error.startswith(f"tmux-debug: {path}:1:16 has no object at 'mcpServers'")
-    assert "Nothing is changed" in config("claude-code", "--scope", "user", "--remove")
+    assert "Nothing was changed" in config("claude-code", "--scope", "user", "--remove")
     assert path.read_text() == '{"mcpServers": null}'
 
 
@@ -505,7 +505,7 @@ def test_line_to_write_uses_the_launcher_that_started_us(shell: Shell, home: Pat
         [program, "config", "cursor"], env=shell.env, capture_output=True, text=True, check=True
     )
 
-    line = shlex.split(done.stdout.split("have it put there:\n\n")[1].splitlines()[0])
+    line = shlex.split(done.stdout.split("let config write it:\n\n")[1].splitlines()[0])
     assert line[0] == "uvx"
     assert line[-4:] == ["tmux-debug-mcp", "config", "cursor", "--write"]
     assert '"command": "uvx"' in done.stdout

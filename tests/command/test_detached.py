@@ -31,7 +31,7 @@ def lists(shell: Shell, *at: str) -> list[dict[str, object]]:
 
 def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) -> None:
     assert shell.out("start").startswith("Started server ")
-    assert "runs already" in shell.out("start")
+    assert "already runs" in shell.out("start")
     [server] = shell.servers()
     assert server.cwd == str(tmp_path)
 
@@ -46,11 +46,11 @@ def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) ->
 def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
     shell.out("start", "--keep", "1m")
     [server] = shell.servers()
-    runs = f"Server {server.pid} runs already for this directory."
+    runs = f"Server {server.pid} already runs for this directory."
 
     assert shell.out("start") == f"{runs}\n"
     assert shell.out("start", "--keep", "2h") == (
-        f"{runs} From now on, it ends when nobody has used it for 2h.\n"
+        f"{runs} From now on, it ends after 2h without use.\n"
     )
     assert shell.out("start", "--keep", "120m") == f"{runs}\n"
     assert [one.keep_s for one in shell.servers()] == [7200]
@@ -65,8 +65,8 @@ def test_start_without_options_means_the_server_of_the_directory(shell: Shell) -
     [server] = shell.servers()
 
     assert shell.out("start", "--keep", "2h") == (
-        f"Server {server.pid} runs already for this directory. From now on, it ends when nobody "
-        "has used it for 2h.\n"
+        f"Server {server.pid} already runs for this directory. From now on, it ends after 2h "
+        "without use.\n"
     )
     assert [one.pid for one in shell.servers()] == [server.pid]
 
@@ -79,8 +79,8 @@ def test_second_server_of_a_directory_is_said_to_be_one(shell: Shell) -> None:
 
     [other] = [one for one in shell.servers() if one.pid != server.pid]
     assert said == (
-        f"Started server {other.pid}. It ends when nobody has used it for 60m. Server {server.pid} "
-        "serves this directory, too, with other options: name one in each call, as by tmux-debug "
+        f"Started server {other.pid}. It ends after 60m without use. Server {server.pid} also "
+        "serves this directory, with other options. Choose one in each call, such as: tmux-debug "
         f"--server {other.pid} list\n"
     )
 
@@ -93,7 +93,7 @@ def test_server_that_was_killed_serves_nothing(shell: Shell) -> None:
 
     said = shell.out("start", "--audit", "audit.log")
 
-    assert said.endswith("It ends when nobody has used it for 60m.\n")
+    assert said.endswith("It ends after 60m without use.\n")
 
 
 def by_another_shell(shell: Shell, on_path: Path, *lines: str) -> str:
@@ -114,7 +114,7 @@ def test_script_that_changes_its_directory_has_its_server(
 
     said = by_another_shell(shell, on_path, *lines)
 
-    assert "by server" not in said
+    assert "used server" not in said
     assert said.splitlines()[-1].startswith("Stopped server ")
     assert shell.servers() == []
 
@@ -124,7 +124,7 @@ def test_what_another_directorys_server_does_is_said(
 ) -> None:
     by_another_shell(shell, on_path, "create --name web cat")
     [server] = shell.servers()
-    by = f"tmux-debug: by server {server.pid}, of {shell.cwd}\n"
+    by = f"tmux-debug: used server {server.pid} of {shell.cwd}\n"
     elsewhere = replace(shell, cwd=tmp_path / "other")
     elsewhere.cwd.mkdir()
 
@@ -255,7 +255,7 @@ def test_server_starts_though_whoever_started_it_is_killed(shell: Shell, tmp_pat
         gate.unlink()
     ask_until(shell.servers, bool)
 
-    assert "runs already" in shell.out("start", "--tmux", str(tmux))
+    assert "already runs" in shell.out("start", "--tmux", str(tmux))
     assert shell.out("run", "echo on") == "on\n"
 
 
@@ -358,7 +358,7 @@ def test_start_prints_a_line_by_which_a_shell_names_the_server(
     )
 
     assert done.stdout == "there\n"
-    assert "runs already for this directory" in done.stderr
+    assert "already runs for this directory" in done.stderr
 
 
 def test_detached_server_has_nothing_of_its_caller(shell: Shell) -> None:
@@ -463,7 +463,7 @@ class TestKeep:
 
         assert (relay.returncode, relay.stderr) == (
             125,
-            "tmux-debug: The server failed: OSError(9, 'Bad file descriptor'). It goes on.\n",
+            "tmux-debug: The server failed: OSError(9, 'Bad file descriptor'). It keeps running.\n",
         )
         [state] = Path(shell.env["HOME"]).glob(".local/state/tmux-debug-mcp")
         assert "Bad file descriptor" in (state / "errors.log").read_text()

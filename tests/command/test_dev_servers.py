@@ -63,7 +63,7 @@ def test_agent_and_person_share_it_whoever_has_started_it(
     assert (out, err.startswith("[debug-1 web running ")) == ("up\nby hand\nby hand\n", True)
     assert agents.text("list_panes").startswith("No active panes")
     assert person.leaves() == 0
-    person.sees("'web' goes on. To see it again: tmux-debug --server ")
+    person.sees("'web' keeps running. To see it again: tmux-debug --server ")
     [detached] = [one for one in shell.servers() if one.keep_s is not None]
     assert shell.out("--server", str(detached.pid), "ps", "--names") == "web\n"
 
@@ -74,7 +74,7 @@ def test_person_who_comes_later_is_told_that_it_runs(
     shell.out("dev", "--", UP)
     person = sits("dev", "--", UP)
 
-    person.sees("'dev' runs already; nothing was started.")
+    person.sees("'dev' already runs; nothing was started.")
     person.sees("you have the keyboard")
     assert person.leaves() == 0
 
@@ -102,13 +102,13 @@ def test_another_command_is_refused_unless_it_is_to_take_the_place(shell: Shell)
     done = shell.run("dev", "--", "echo other; exec cat")
 
     assert (done.returncode, done.stdout) == (125, "")
-    assert f"runs already, by another command: {UP}. Give --restart" in done.stderr
+    assert f"already runs another command: {UP}. Give --restart" in done.stderr
     assert shell.out("dev", "--restart", "--", "echo other; exec cat") == "other\n"
     assert [pane["command"] for pane in panes(shell)] == ["echo other; exec cat"]
     long = f"echo long; exec cat # {'x' * 200}"
     for _ in range(2):
         assert shell.out("dev", "--name", "long", "--", long) == "long\n"
-    assert "by another command" in shell.run("dev", "--name", "long", "--", f"{long}y").stderr
+    assert "runs another command" in shell.run("dev", "--name", "long", "--", f"{long}y").stderr
 
 
 def test_one_that_has_ended_is_started_again(shell: Shell) -> None:
@@ -187,7 +187,7 @@ def test_pane_that_can_not_be_made_again_is_left_as_it_is(shell: Shell, tmp_path
     gone = shell.run("restart", "web")
 
     assert (wrong.returncode, gone.returncode) == (125, 125)
-    assert wrong.stderr.startswith("tmux-debug: --wait-for is not a regular expression")
+    assert wrong.stderr.startswith("tmux-debug: --wait-for is not an RE2 regular expression")
     assert f"The directory of pane 'debug-1' is gone: {below}." in gone.stderr
     assert [(pane["id"], pane["status"]) for pane in panes(shell)] == [("debug-1", "running")]
 

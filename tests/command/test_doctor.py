@@ -370,7 +370,7 @@ class TestServers:
         [found] = [
             one
             for one in report.named("running server")
-            if one["found"].startswith(f"{server.pid} ")
+            if one["found"].startswith(f"{server.pid}, ")
         ]
         assert found["state"] == "ok"
         assert f"version {__version__}" in found["found"]
@@ -419,7 +419,7 @@ class TestClients:
 
         assert report.problems == ["cursor"]
         assert "/nonexistent/tmux-debug-mcp" in report["cursor"]["found"]
-        assert "Name this one there: " in report["cursor"]["advice"]
+        assert "Change it to: " in report["cursor"]["advice"]
 
     def test_configuration_with_an_option_that_is_not_known(
         self, shell: Shell, home: Path, ours: Path

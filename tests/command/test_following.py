@@ -121,7 +121,7 @@ def test_flood_is_ten_lines_a_second_and_what_is_passed_over_is_told(
     following.communicate(timeout=60)
 
     assert took_s >= 1
-    assert any("bytes were passed over] error" in line for line in lines)
+    assert any("bytes were skipped] error" in line for line in lines)
 
 
 def test_line_in_a_time_stands_for_all_and_a_follower_that_was_killed_misses_nothing(
@@ -238,7 +238,7 @@ def with_panes(shared: Shell) -> Shell:
     ("words", "complaint"),
     [
         (["nope"], "Pane 'nope' not found. Use tmux-debug list to see active panes."),
-        (["web", "--pattern", "("], "--pattern is not a regular expression of RE2"),
+        (["web", "--pattern", "("], "--pattern is not an RE2 regular expression"),
         (["web", "--idle", "1"], "--idle is for a single wait."),
         (["web", "--since", "99"], "--since is 99"),
         (["web", "--since=-5"], "--since is -5. It must be a whole number of at least 0"),

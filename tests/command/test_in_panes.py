@@ -93,7 +93,7 @@ class TestOfAClient:
 
         told, status = output.splitlines()[-2:]
         assert told.startswith("Sent 1 of 4 steps to pane 'debug-1' (")
-        assert "does not read what is typed" in told
+        assert "is not reading input" in told
         assert status == "1"
 
     def test_status_goes_where_standard_error_is_sent(self, server: Server) -> None:

@@ -114,11 +114,11 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
             "Verb 'signal' is unknown. Use: tmux-debug send PANE SIGTERM",
         ),
         (["--sever", "12", "list"], "Flag '--sever' is unknown. Did you mean --server?"),
-        (["--server"], "--server needs the process id of a server. tmux-debug ps lists them."),
+        (["--server"], "--server needs a server's process id. tmux-debug ps lists them."),
         (["run", "--tiemout", "3", "true"], "Flag '--tiemout' is unknown. Did you mean --timeout?"),
-        (["run", "ls", "-la"], "Put -- before words that are not flags of ours."),
+        (["run", "ls", "-la"], "Put -- before words that aren't tmux-debug's flags."),
         (["ps", "--flow"], "Flag '--flow' is unknown. Did you mean --follow?"),
-        (["stop", "1"], "'1' is one word too many."),
+        (["stop", "1"], "'1' is one argument too many."),
         (["completion", "tcsh"], "Argument shell: invalid choice: 'tcsh'"),
         (["audit"], "The following arguments are required: FILE"),
         (["audit", "--fialed", "x"], "Flag '--fialed' is unknown. Did you mean --failed?"),
@@ -128,7 +128,7 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
         (["config", "cursor", "--wirte"], "Flag '--wirte' is unknown. Did you mean --write?"),
         (["config", "cursor", "--", "--kep", "1h"], "Did you mean --keep?"),
         (["start", "--kep", "1h"], "Option '--kep' is unknown. Did you mean --keep?"),
-        (["demo", "now"], "'now' is one word too many."),
+        (["demo", "now"], "'now' is one argument too many."),
     ],
     ids=" ".join,
 )
@@ -164,8 +164,8 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
 
     # Servers of others on this machine may be there, too.
     assert (
-        f"{server.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)"
-        "  taken here: it, or its client, has started this\n"
+        f"{server.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)  used here: it or its "
+        "client started this\n"
     ) in text
     lines = [
         r"    debug-1 web running \S+ s, foreground cat \(pid \d+\), awaits input: cat\n",
@@ -213,7 +213,7 @@ def test_board_that_is_cut_keeps_what_asks(monkeypatch: pytest.MonkeyPatch) -> N
 
     board = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", listing._board(lines))
 
-    shown = ["login", "type it: xxxxxxxxxx…", "pane 0", "… and 19 lines more", ""]
+    shown = ["login", "type it: xxxxxxxxxx…", "pane 0", "… and 19 more lines", ""]
     assert board.split("\r\n") == shown
 
 

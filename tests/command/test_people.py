@@ -336,7 +336,7 @@ class TestAttach:
         assert person.leaves() == 0
 
         person.sees(
-            f"'web' goes on. To see it again: tmux-debug --server {server.pid} attach web\r\n"
+            f"'web' keeps running. To see it again: tmux-debug --server {server.pid} attach web\r\n"
         )
         assert "[detached" not in person.seen
 
@@ -401,14 +401,14 @@ class TestAttach:
         sits("attach").sees("web: watching")
 
     def test_several_that_run_are_numbered(self, sits: Callable[..., Person], shell: Shell) -> None:
-        assert shell.run("attach").stderr == "tmux-debug: Give the pane. There is: web, other.\n"
+        assert shell.run("attach").stderr == "tmux-debug: Choose a pane: web, other.\n"
         person = sits("attach")
         person.sees("1  debug-1 web running ")
         person.sees("2  debug-2 other running ")
         person.sees("Which one? ")
 
         person.types(b"3\r")
-        person.sees("'3' is none of them. Give a number from 1 to 2.")
+        person.sees("'3' is not one of them. Give a number from 1 to 2.")
         person.types(b"2\r")
 
         person.sees("other: watching")
@@ -419,7 +419,7 @@ class TestAttach:
         person.sees("Which one? ")
 
         person.types(b"\xe9\r")
-        person.sees("is none of them. Give a number from 1 to 3.")
+        person.sees("is not one of them. Give a number from 1 to 3.")
         person.types(b"1\r")
 
         person.sees("web: watching")
@@ -450,7 +450,7 @@ class TestAttach:
 
     def test_attach_needs_a_terminal(self, shell: Shell) -> None:
         assert shell.run("attach", "web").stderr == (
-            "tmux-debug: attach needs a terminal. Call it in one.\n"
+            "tmux-debug: attach needs a terminal. Run it in one.\n"
         )
 
     def test_server_that_ends_ends_the_persons_terminal(
@@ -544,7 +544,7 @@ class TestSecret:
 
         assert (done.returncode, done.stdout) == (125, b"")
         assert done.stderr == (
-            b"tmux-debug: Nothing was piped, as by a command that has failed. Nothing was typed.\n"
+            b"tmux-debug: Nothing was piped; its command may have failed. Nothing was typed.\n"
         )
         assert secret_from_a_pipe(shell, b"\n").returncode == 0
         server.shows("login", "got 0")
@@ -552,10 +552,10 @@ class TestSecret:
     @pytest.mark.parametrize(
         ("line", "reason"),
         [
-            ("pass\rtouch pwned", "The secret has a control character, which could end it early"),
-            ("pass\x04\x04touch pwned\x04", "The secret has a control character"),
-            ("pass\x1b[A", "The secret has a control character"),
-            ("é" * 2048, "The secret has 4096 bytes, and a terminal keeps 4095 of a line."),
+            ("pass\rtouch pwned", "The secret contains a control character, which could"),
+            ("pass\x04\x04touch pwned\x04", "The secret contains a control character"),
+            ("pass\x1b[A", "The secret contains a control character"),
+            ("é" * 2048, "The secret has 4096 bytes, but a terminal line holds 4095."),
         ],
     )
     def test_secret_that_a_terminal_does_not_take_as_it_is_is_refused(
@@ -605,7 +605,7 @@ class TestSecret:
         done = secret_from_a_pipe(shell, secret.encode())
 
         assert (done.returncode, done.stdout) == (125, b"")
-        assert b"The secret has a character that erases, ends or interrupts a line" in done.stderr
+        assert b"The secret contains a character that erases, ends or interrupts" in done.stderr
         result = server.call("wait", pane_id="login", timeout_s=0)
         assert "awaits hidden input" in result["content"][-1]["text"]
 
@@ -735,7 +735,7 @@ class TestOnlyPeople:
         done = secret_from_a_pipe(shell, b"hunter2\n")
         assert done.returncode == 125
         assert done.stderr.decode() == (
-            "tmux-debug: Only a person at a terminal of their own types secrets here.\n"
+            "tmux-debug: Only a person at their own terminal may type secrets here.\n"
         )
         person = sits("secret")
         person.sees("in pane 'login': ")
@@ -898,8 +898,8 @@ class TestSplitWindow:
         assert refused["isError"]
         assert refused["content"][0]["text"].endswith(
             f"at {person.tty} has the keyboard of a pane in the window of '%2'. Until they let go, "
-            "that pane takes no keys, and the panes of that window stay as they are. Wait, or work "
-            "in another window."
+            "that pane takes no keys, and that window's panes can't change. Wait, or work in "
+            "another window."
         )
         assert server.text("list_panes") == before
         person.types(b"by hand\r")
@@ -932,8 +932,8 @@ class TestSplitWindow:
 
         assert (done.returncode, done.stdout) == (125, "")
         assert done.stderr == (
-            "tmux-debug: Pane 'debug-1' shares its window with others, and can't have a size of "
-            "its own. Leave the size out.\n"
+            "tmux-debug: Pane 'debug-1' shares its window with others, so it can't have its own "
+            "size. Omit the size.\n"
         )
         assert self.sizes(server) == before
 

@@ -85,7 +85,7 @@ def test_claude_code_takes_the_line_that_is_shown(shell: Shell, home: Path) -> N
     server = json.loads((home / ".claude.json").read_text())["mcpServers"]["tmux-debug"]
     assert server["args"] == ["--env", "A='b c'"]
     written = shell.out("config", "claude-code", "--scope", "user", "--write")
-    assert "has this already" in written
+    assert "already has this" in written
 
 
 @needs("claude")

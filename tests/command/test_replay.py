@@ -234,7 +234,7 @@ def test_times_of_a_kept_log_are_those_of_script(
         (["words", "--at", "soon"], "--at is 'soon', which is not a moment. Give a cursor such as"),
         (["words", "--at", "9" * 5000], "--at is '9999"),
         (["words", "--at", "0001-01-01"], "--at is '0001-01-01', which is not a moment."),
-        (["words", "--log-dir", "~nobody-here"], "'~nobody-here' begins with the home of a user"),
+        (["words", "--log-dir", "~nobody-here"], "'~nobody-here' begins with the home directory"),
         (["words", "--at", "1", "--svg", "/nope/x"], "/nope/x can't be written"),
         (["words", "--at", "25:00:00"], "--at is '25:00:00', which is not a moment."),
         (["20260101T000000-1/debug-1", "--log-dir", "/nope"], "There are no kept logs in /nope."),
@@ -309,9 +309,9 @@ def test_person_pauses_changes_the_speed_and_jumps_to_the_end(with_words: Shell)
         person.types(b"++-")
         person.sees("0.02x")
         person.types(b" ")
-        person.sees("paused; Space: go on, e: end, q: leave")
+        person.sees("paused; Space: continue, e: end, q: leave")
         person.presses("?")
-        person.sees(" Space: go on, e: end, q: leave")
+        person.sees(" Space: continue, e: end, q: leave")
         person.types(b"x e")  # what is not a key of ours does nothing
         person.sees("three")
         person.sees("the end; q: leave")

@@ -55,7 +55,7 @@ def test_without_a_server_the_error_says_how_to_start_one(shell: Shell) -> None:
     assert (done.returncode, done.stdout) == (125, "")
     # Servers of others on this machine may be there, too.
     assert done.stderr.splitlines()[0] == (
-        "tmux-debug: No server is yours here. Start one: tmux-debug start"
+        "tmux-debug: You have no server here. Start one: tmux-debug start"
     )
 
 
@@ -65,7 +65,7 @@ def test_several_servers_are_listed(shell: Shell, launch: Callable[..., Server])
     done = shell.run("list")
 
     assert done.returncode == 125
-    assert done.stderr.startswith("tmux-debug: Several servers can be meant. Name one. Running:\n")
+    assert done.stderr.startswith("tmux-debug: Several servers match. Choose one. Running:\n")
     lines = done.stderr.splitlines()
     assert f"  --server {one.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)" in lines
     assert f"  --server {other.pid}  {Path.cwd()}  (of an MCP client, toolsets tabs)" in lines
@@ -92,12 +92,12 @@ def test_server_of_another_client_is_not_taken(
             check=True,
         ).stdout
 
-    assert "None of them is taken here" in out("ps")
+    assert "None of them is used here" in out("ps")
     assert out("run", "echo mine") == "mine\n"
     [own] = [one for one in shell.servers() if one.keep_s is not None]
 
     assert own.cwd == str(tmp_path)
-    assert f"{own}  taken here: it serves this directory\n" in out("ps")
+    assert f"{own}  used here: it serves this directory\n" in out("ps")
     for stranger in strangers:
         assert stranger.text("list_panes").startswith("No active panes")
 
@@ -172,7 +172,7 @@ def test_process_1_is_nobodys_client(shell: Shell, tmp_path: Path) -> None:
     facts = Path(shell.servers()[0].directory, "server.json")
     facts.write_text(json.dumps(json.loads(facts.read_text()) | {"clients": [1]}))
 
-    assert shell.run("list").stderr.startswith("tmux-debug: No server is yours here.")
+    assert shell.run("list").stderr.startswith("tmux-debug: You have no server here.")
 
 
 def test_socket_is_for_its_user_alone(shell: Shell, server: Server) -> None:
@@ -324,8 +324,8 @@ def test_another_user_can_not_take_the_place_of_a_detached_server(
     shutil.rmtree(directory)
     assert (caller.returncode, out) == (125 if program == "tmux-debug" else 1, "")
     assert err == (
-        f"{program}: The socket's directory '{directory}' belongs to another user. "
-        "Set XDG_RUNTIME_DIR to a directory of your own, of mode 0700.\n"
+        f"{program}: The socket's directory '{directory}' belongs to another user. Set "
+        "XDG_RUNTIME_DIR to a directory of your own, with mode 0700.\n"
     )
 
 
@@ -342,7 +342,7 @@ def test_directory_that_others_can_enter_is_no_server(shell: Shell) -> None:
     }
     (fake / "server.json").write_text(json.dumps(facts | {"keep_s": None}))
 
-    assert shell.run("list").stderr.startswith("tmux-debug: No server is yours here.")
+    assert shell.run("list").stderr.startswith("tmux-debug: You have no server here.")
     shutil.rmtree(fake)
 
 
@@ -434,7 +434,7 @@ def test_caller_beyond_the_limit_is_told(shell: Shell, server: Server) -> None:
         done = shell.run("list")
     assert done.returncode == 125
     assert done.stderr == (
-        f"tmux-debug: The server has {listener.MAX_CONNECTIONS} callers already. Try again when "
+        f"tmux-debug: The server already has {listener.MAX_CONNECTIONS} callers. Try again when "
         "one of them has ended.\n"
     )
     assert server.text("list_panes")
@@ -491,8 +491,8 @@ def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Ser
 
     assert done.returncode == 125
     assert done.stderr == (
-        f"tmux-debug: Server {server.pid} ends with its MCP client. To end it now, say which: "
-        f"tmux-debug --server {server.pid} stop\n"
+        f"tmux-debug: Server {server.pid} ends when its MCP client does. To end it now: tmux-debug "
+        f"--server {server.pid} stop\n"
     )
     assert shell.out("--server", str(server.pid), "stop").startswith("Stopped server ")
     assert server.process.wait(60) == 0
@@ -520,7 +520,7 @@ def test_server_of_another_directory_is_only_stopped_by_its_pid(
     done = replace(shell, cwd=tmp_path / "other").run("stop")
 
     assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr.endswith(f"say which: tmux-debug --server {server.pid} stop\n")
+    assert done.stderr.endswith(f"To end it: tmux-debug --server {server.pid} stop\n")
 
 
 def test_server_of_another_runtime_directory_is_listed_and_stopped(
@@ -534,11 +534,11 @@ def test_server_of_another_runtime_directory_is_listed_and_stopped(
     (tmp_path / "elsewhere").mkdir()
     elsewhere = replace(shell, cwd=tmp_path / "elsewhere")
 
-    assert f"{server}  taken here: it serves this directory\n    debug-1 web" in shell.out("ps")
+    assert f"{server}  used here: it serves this directory\n    debug-1 web" in shell.out("ps")
     assert f"{server}\n    debug-1 web" in elsewhere.out("ps")
     refused = elsewhere.run("stop").stderr
-    nothing = "tmux-debug: No server is yours here, so there is nothing to stop.\n"
-    assert refused.startswith(f"{nothing}Or name another's with --server: ")
+    nothing = "tmux-debug: You have no server here, so there is nothing to stop.\n"
+    assert refused.startswith(f"{nothing}Or choose another's with --server: ")
     assert elsewhere.out("--server", str(server.pid), "stop").startswith("Stopped server")
     assert other.servers() == []
     others.rmdir()

@@ -321,7 +321,7 @@ async def test_runs_without_a_pane_never_meet_the_limit(
     assert (await tools.state(kept))["status"] == "running"
     for _ in range(3):
         await tools.create("cat")
-    assert "There are 4 panes and all are running" in await tools.error("run", command="true")
+    assert "All 4 panes are running" in await tools.error("run", command="true")
 
 
 async def test_runs_that_have_ended_leave_the_list_when_newer_ones_have(tools: Tools) -> None:

@@ -70,7 +70,7 @@ def _place(kind: str, path: Path, stack: ExitStack) -> str:
         stack.enter_context(socket.socket(socket.AF_UNIX)).bind(path.name)
         return "it is a socket"
     path.write_text("export A=1\n")
-    return "it has something other than an audit in it"
+    return "it contains something other than an audit"
 
 
 @pytest.mark.parametrize("kind", FILE_TYPES)
@@ -103,7 +103,7 @@ def test_what_is_no_audit_is_an_error_at_the_start(tmp_path: Path, kind: str) ->
         AuditLog(path, None)
 
     told = str(raised.value)
-    advice = {"shell script": "Give a path of its own to the audit."}
+    advice = {"shell script": "Give the audit its own file."}
     advice |= dict.fromkeys(
         ("link", "link to nothing", "link to the audit"), "Give the file's own path."
     )
@@ -217,7 +217,7 @@ def test_file_that_is_no_audit_is_left_as_it_is(tmp_path: Path, content: str) ->
     path.write_text(content)
 
     with pytest.raises(
-        StartError, match=r"has something other than an audit in it\. Give a path of its own"
+        StartError, match=r"contains something other than an audit\. Give the audit its own file"
     ):
         AuditLog(path, None)
     assert path.read_text() == content
@@ -311,9 +311,7 @@ def test_audit_that_can_not_be_opened_is_an_error_at_the_start(tmp_path: Path, k
     else:
         path = Path("/proc/audit.log")
 
-    with pytest.raises(
-        StartError, match=r"The audit can't be opened: .* Give a path that can be written\."
-    ):
+    with pytest.raises(StartError, match=r"The audit can't be opened: .* Give a writable path\."):
         AuditLog(path, None)
     with pytest.raises(StartError, match="The audit can't be opened"):
         AuditLog(None, Path("/proc/captures"))

@@ -161,7 +161,7 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
         ({"command": 7}, "Parameter 'command' is 7. It must be a string that is not empty."),
         ({"command": ""}, "Parameter 'command' is \"\". It must be a string that is not empty."),
         ({"command": " \n"}, "Parameter 'command' is blank."),
-        ({"command": "a\0b"}, "Parameter 'command' has a NUL character"),
+        ({"command": "a\0b"}, "Parameter 'command' contains a NUL character"),
         (
             {"command": "x" * (MAX_COMMAND_BYTES + 1)},
             "Parameter 'command' has 131072 bytes; at most 131071.",

@@ -128,8 +128,8 @@ async def test_name_of_a_running_pane_is_not_given_again(tools: Tools) -> None:
             tasks.start_soon(create)
 
     taken = (
-        "Name 'server' is that of the running pane debug-1. "
-        "Use that pane, kill it first, or give another name."
+        "Name 'server' belongs to the running pane debug-1. Use that pane, kill it first, or give "
+        "another name."
     )
     assert error == taken
     assert [answer.is_error for answer in answers].count(False) == 1

@@ -136,11 +136,9 @@ async def test_cursor_that_the_pane_has_not_reached_is_an_error(
         await tools.shows(pane_id, "hello")
 
         error = await tools.error("capture_pane", pane_id=pane_id, since=8)
-    assert (
-        error == "Parameter 'since' is 8, and the pane's cursor is 7. Give a cursor of at most 7."
-    )
+    assert error == "Parameter 'since' is 8, but the pane's cursor is 7. Give at most 7."
     assert (await read(tools, pane_id, 7))[0] == ""
-    assert "Leave one of them out" in await tools.error(
+    assert "Omit one of them" in await tools.error(
         "capture_pane", pane_id=pane_id, since=0, ansi=True
     )
 
@@ -149,7 +147,7 @@ async def test_cursor_behind_the_end_of_a_program_is_one_error_for_all_tools(too
     pane_id = await tools.create("echo hello")
     await tools.exited(pane_id)
 
-    error = "Parameter 'since' is 9999, and the pane's cursor is 7. Give a cursor of at most 7."
+    error = "Parameter 'since' is 9999, but the pane's cursor is 7. Give at most 7."
     assert await tools.error("capture_pane", pane_id=pane_id, since=9999) == error
     assert await tools.error("capture_pane", pane_id=pane_id, since=9999, pattern="x") == error
     assert await tools.error("wait", pane_id=pane_id, since=9999) == error

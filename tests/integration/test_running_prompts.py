@@ -323,7 +323,7 @@ async def test_shell_of_another_user_is_refused(tools: Tools) -> None:
     pane_id = await tools.create("setpriv --reuid=65534 --regid=65534 --clear-groups bash --norc")
     await tools.shows_foreground(pane_id, "bash")
 
-    assert "has a bash of another user or in a container" in await tools.error(
+    assert "its bash runs as another user or in a container" in await tools.error(
         "run", command="id", pane_id=pane_id
     )
 

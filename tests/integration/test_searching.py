@@ -74,12 +74,12 @@ async def test_search_begins_at_a_cursor(tools: Tools) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pattern": "("}, "is not a regular expression of RE2"),
+        ({"pattern": "("}, "is not an RE2 regular expression"),
         (
             {"pattern": "x", "ansi": True},
-            "Parameter 'ansi' is for what is on the screen, not for parameter 'pattern'",
+            "Parameter 'ansi' is for the screen, and can't be combined with parameter 'pattern'",
         ),
-        ({"pattern": "x", "since": 99}, "Parameter 'since' is 99, and the pane's cursor is"),
+        ({"pattern": "x", "since": 99}, "Parameter 'since' is 99, but the pane's cursor is"),
         ({"pattern": ""}, "Parameter 'pattern' is"),
     ],
 )
@@ -140,5 +140,5 @@ async def test_what_does_not_fit_into_a_result_is_counted(tools: Tools) -> None:
 
     assert len(text) <= 40_000
     assert "; the newest 1000 lines that match; " in status
-    assert "older lines that match left out]" in text.split("\n")[0]
+    assert "older matching lines left out]" in text.split("\n")[0]
     assert "hit 2999 " in text

@@ -160,7 +160,7 @@ class TestShellThatStarts:
         error = await tools.error("run", pane_id=pane_id, command="touch ran", timeout_s=0.7)
 
         assert error.startswith(
-            f"Pane '{pane_id}': bash is not at its prompt; it is at work, or asks for something."
+            f"Pane '{pane_id}': bash is not at its prompt; it is busy or asking for something."
         )
         assert "Nothing was run." in error
 
@@ -194,7 +194,7 @@ class TestShellThatStarts:
             command.format(file=file, directory=tmp_path), wait_for="Type one"
         )
         error = await tools.error("run", pane_id=pane_id, command="echo hello", timeout_s=20)
-        assert f"{shell} is not at its prompt; it is at work, or asks for something" in error
+        assert f"{shell} is not at its prompt; it is busy or asking for something" in error
         assert (await tools.capture(pane_id)).rstrip() == "Type one of the keys"
 
         await tools.send(pane_id, "q", wait_for="ready> $")
@@ -237,7 +237,7 @@ async def test_shells_of_tabs_say_the_same_in_the_words_of_tabs(
         tab = (await tabs.json("create_tab"))["window_id"]
         error = await tabs.error("execute_command", window_id=tab, command="echo hello")
         assert error.startswith(
-            f"Tab '{tab}': bash is not at its prompt; it is at work, or asks for something."
+            f"Tab '{tab}': bash is not at its prompt; it is busy or asking for something."
         )
 
         assert (await tabs.json("stop_process", window_id=tab))["success"]
@@ -255,5 +255,5 @@ async def test_shells_of_tabs_say_the_same_in_the_words_of_tabs(
         stopped = await tabs.json("stop_process", window_id=tab)
         assert stopped == {
             "success": False,
-            "note": "Not stopped: nothing runs there, the shell is at its prompt.",
+            "note": "Not stopped: nothing runs there: the shell is at its prompt.",
         }

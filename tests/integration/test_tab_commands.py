@@ -143,7 +143,7 @@ async def test_calls_that_wait_for_a_tab_are_limited(tabs: Tabs, tab: str, gate:
 
     assert (
         errors
-        == [f"{MAX_WAITING} calls wait for this terminal already. Wait for their answers first."]
+        == [f"{MAX_WAITING} calls already wait for this terminal. Wait for their answers first."]
         * 2
     )
 
@@ -205,7 +205,7 @@ async def test_password_is_for_a_person_to_type(tabs: Tabs, tab: str, command: s
 
     assert result["awaits"] == "hidden input"
     line = f"a person can type it: tmux-debug --server {os.getpid()} secret debug-1"
-    assert result["note"] == f"It runs on and awaits hidden input; {line}."
+    assert result["note"] == f"It keeps running and awaits hidden input; {line}."
     row = (await tabs.rows())[tab]
     assert row["note"] == line
 
@@ -247,7 +247,9 @@ async def test_program_in_the_foreground_is_not_typed_into(tabs: Tabs, tab: str)
     await tabs.shows_foreground(tab, "cat")
 
     error = await tabs.error("execute_command", window_id=tab, command="echo no")
-    assert error.startswith(f"Tab '{tab}' runs cat, not a shell at its prompt. Use stop_process")
+    assert error.startswith(
+        f"Tab '{tab}' runs cat, not a shell at its prompt. Stop it with stop_process"
+    )
 
 
 async def test_state_of_the_shell_stays_between_commands(tabs: Tabs, tab: str) -> None:

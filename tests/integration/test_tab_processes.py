@@ -215,7 +215,7 @@ async def test_program_that_awaits_input_after_c_c_is_told_at_once(
 
     answer = await tabs.json("stop_process", window_id=tab)
 
-    note = f"Not stopped: {name} runs on and awaits {awaits}; SIGTERM may help."
+    note = f"Not stopped: {name} keeps running and awaits {awaits}; SIGTERM may help."
     assert answer == {"success": False, "note": note}
     assert (await tabs.json("stop_process", window_id=tab, signal="SIGTERM"))["success"]
 
@@ -238,7 +238,7 @@ async def test_nothing_to_stop_is_said_and_the_shell_lives(tabs: Tabs, tab: str)
         answer = await tabs.json("stop_process", window_id=tab, signal=signal)
         assert answer == {
             "success": False,
-            "note": "Not stopped: nothing runs there, the shell is at its prompt.",
+            "note": "Not stopped: nothing runs there: the shell is at its prompt.",
         }
     assert await tabs.output(tab, "echo alive") == "alive\n"
 
@@ -257,7 +257,7 @@ async def test_loop_of_the_shell_itself_is_stopped_by_c_c_alone(tabs: Tabs, tab:
     await tabs.json("start_process", window_id=tab, command="echo go; while :; do :; done")
     await tabs.shows(tab, "\ngo")
     answer = await tabs.json("stop_process", window_id=tab, signal="SIGTERM")
-    assert answer["note"] == "Not stopped: the shell itself is at work, which only SIGINT stops."
+    assert answer["note"] == "Not stopped: the shell itself is busy, and only SIGINT stops it."
 
     assert await tabs.json("stop_process", window_id=tab) == {"success": True}
     assert await tabs.output(tab, "echo alive") == "alive\n"

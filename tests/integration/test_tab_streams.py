@@ -115,7 +115,7 @@ async def test_offset_beyond_the_end_is_an_error_with_the_end(tabs: Tabs, tab: s
     size = tabs.engine.panes[0].log.size
     error = await tabs.error("stream_logs_from_tab", window_id=tab, from_byte=size + 1)
     assert error == (
-        f"Parameter 'from_byte' is {size + 1}, and the log has {size} bytes. Give at most {size}."
+        f"Parameter 'from_byte' is {size + 1}, but the log has {size} bytes. Give at most {size}."
     )
 
 

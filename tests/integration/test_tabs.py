@@ -138,7 +138,7 @@ async def test_login_shell_reads_the_profile(tabs: Tabs) -> None:
 async def test_set_history_limit_holds_for_later_tabs_and_says_so(tabs: Tabs, tab: str) -> None:
     # tmux gives a pane its history when it is made; to claim more would be wrong.
     answer = await tabs.json("set_history_limit", limit=1234)
-    assert answer == {"success": True, "note": "It holds for tabs that are created from now on."}
+    assert answer == {"success": True, "note": "It applies to tabs created from now on."}
     later = await tabs.new()
 
     limits = own_tmux("list-panes", "-a", "-F", "#{window_id} #{history_limit}").splitlines()
@@ -183,7 +183,7 @@ async def test_closed_tab_ends_all_that_runs_in_it_and_its_log_stays(tabs: Tabs,
     for window_id in (closed["log"], tab):
         assert "\nkept" in (await tabs.read(window_id, strip_ansi=True))["content"]
     assert "not found" in await tabs.error("close_tab", window_id=tab)
-    assert "at best its log is left" in await tabs.error(
+    assert "only its log may be left" in await tabs.error(
         "start_process", window_id=closed["log"], command="ls"
     )
 
@@ -208,7 +208,7 @@ BAD_CALLS: list[tuple[str, dict[str, Any], str]] = [
     (
         "execute_command",
         {"window_id": "RUN/@1", "command": "x"},
-        "has ended, and at best its log is left",
+        "has ended; only its log may be left",
     ),
     ("execute_command", {"window_id": "@1"}, "Parameter 'command' is missing"),
     ("execute_command", {"window_id": "@1", "command": " "}, "Parameter 'command' is blank"),

@@ -54,7 +54,7 @@ async def test_recording_has_what_was_there_what_came_and_when(
     path = tmp_path / "new" / "my.cast"
     answer = await term.text("startRecording", path=str(path))
     assert answer == f"Recording session 'default' to {path}"
-    assert "is being recorded already" in await term.error("startRecording")
+    assert "is already being recorded" in await term.error("startRecording")
     await term.text("type", text="printf 'd\\303\\251j\\303\\240 \\033[31mred\\033[0m\\n'\n")
     await term.shows("déjà red\n")
     await term.text("resize", cols=90, rows=20)
@@ -151,7 +151,7 @@ async def test_recording_of_a_session_that_was_closed_is_told(term: Terminal) ->
 
 async def test_file_that_is_there_is_not_written_over(term: Terminal, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
-    assert "which is there already" in await term.error("startRecording", path="mine")
+    assert "which already exists" in await term.error("startRecording", path="mine")
 
 
 async def test_file_on_the_way_to_a_recording_is_an_error_that_says_so(
@@ -195,7 +195,7 @@ async def test_recording_has_a_limit(
     await term.shows("\n5000\n")
     await term.stopped_recording()
 
-    assert " s until it came to 0 MiB, " in await term.text("stopRecording")
+    assert " s until it reached 0 MiB, " in await term.text("stopRecording")
     assert (tmp_path / "x.cast").stat().st_size <= 3000
     [json.loads(line) for line in (tmp_path / "x.cast").read_text().splitlines()]
 

@@ -16,7 +16,7 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 
-EXPLAINED = "Use tmux_list_panes to see what is there."
+EXPLAINED = "Use tmux_list_panes to see all panes."
 
 
 async def test_empty_lists_and_unknown_targets_say_so(tmux: Tmux) -> None:

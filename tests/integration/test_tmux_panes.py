@@ -68,7 +68,7 @@ async def test_keys_are_typed_and_what_came_of_them_is_read(tmux: Tmux) -> None:
     await tmux.text("send_keys", target="w", keys="echo Enter;", literal=True)
     assert "Enter;" in await tmux.shows("w", "Enter;")
     await tmux.text("send_keys", target="w", keys="C-c")
-    assert "looks like a key and is none" in await tmux.error("send_keys", target="w", keys="C-")
+    assert "looks like a key, but isn't one" in await tmux.error("send_keys", target="w", keys="C-")
 
 
 async def test_keys_have_the_grammar_of_all_toolsets(tmux: Tmux) -> None:
@@ -117,7 +117,7 @@ async def test_rows_that_are_too_many_for_one_result_are_read_in_parts(tmux: Tmu
         found += shown.split("\n")
         if not notes:
             break
-        start = int(notes[0].removeprefix("[go on with start_line ").removesuffix("]"))
+        start = int(notes[0].removeprefix("[continue with start_line ").removesuffix("]"))
     assert list(map(int, found)) == list(range(1, 2001))
     shown, *notes = await tmux.blocks("read_pane", target="w", line_count=1000)
     assert (shown[-4:], len(shown) <= 40_000, notes) == (
@@ -146,7 +146,7 @@ async def test_result_says_which_lines_are_left_out(tmux: Tmux) -> None:
     shown, note = await tmux.blocks("read_pane", target="w", line_count=2000)
     assert (shown.split("\n")[0], note) == ("2001", "[what came before is left out]")
     shown, note = await tmux.blocks("read_pane", target="w", start_line=-5000, line_count=1500)
-    assert (shown.split("\n")[-1], note) == ("1000", "[go on with start_line -1951]")
+    assert (shown.split("\n")[-1], note) == ("1000", "[continue with start_line -1951]")
 
 
 async def test_panes_stay_when_their_program_exits(tmux: Tmux) -> None:
@@ -156,5 +156,5 @@ async def test_panes_stay_when_their_program_exits(tmux: Tmux) -> None:
     error = await tmux.error("send_keys", target="w", keys="x")
     assert error.startswith("Pane 'w' has ended (exited with code 3 after ")
     assert error.endswith(
-        "Use tmux_read_pane to read its last output or tmux_create_window to start anew."
+        "Use tmux_read_pane to read its last output or tmux_create_window to start again."
     )

@@ -89,7 +89,7 @@ async def test_process_is_stopped_and_the_shell_stays(
     idle = await tabs.json("stop_process", window_id=tab, signal=how)
     assert idle == {
         "success": False,
-        "note": "Not stopped: nothing runs there, the shell has the terminal.",
+        "note": "Not stopped: nothing runs there: the shell has the terminal.",
     }
     await tabs.json("start_process", window_id=tab, command="echo up; sleep 60")
     await tabs.shows(tab, "\nup")
@@ -130,7 +130,7 @@ async def test_shell_within_a_shell_is_not_stopped(tabs: Tabs, user: User) -> No
     stopped = await tabs.json("stop_process", window_id=tab)
     assert stopped == {
         "success": False,
-        "note": "Not stopped: nothing runs there, the shell has the terminal.",
+        "note": "Not stopped: nothing runs there: the shell has the terminal.",
     }
     await tabs.json("start_process", window_id=tab, command="echo clean $((40 + 2))")
     await tabs.shows(tab, "\nclean 42")
@@ -160,17 +160,17 @@ async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tabs, u
         (
             "execute_command",
             {"window_id": "@0", "command": "echo hello"},
-            "its exit code, can't be told there",
+            "exit code can't be determined there",
         ),
         ("stream_logs_from_tab", {"window_id": "@0"}, "there are no offsets to read from"),
-        ("set_history_limit", {"limit": 1000}, "is left alone"),
+        ("set_history_limit", {"limit": 1000}, "was not changed"),
         (
             "close_tab",
             {"window_id": "@0"},
             "Nothing was killed: this tmux server is the user's own",
         ),
         ("create_tab", {"name": "@7"}, "Parameter 'name' is '@7', which looks like an id."),
-        ("create_tab", {}, "has several sessions (mine, other), and not one that is attached"),
+        ("create_tab", {}, "has several sessions (mine, other), and none is attached"),
     ):
         assert reason in await tabs.error(tool, **arguments)
     assert await tabs.error("start_process", window_id="@99", command="x") == (

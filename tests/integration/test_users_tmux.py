@@ -25,7 +25,7 @@ COMMAND = "#{pane_current_command}"
 
 
 async def test_command_that_ends_at_once_has_ids_too(on_users: Tmux) -> None:
-    ids = r"window_id=@\d+ pane_id=%\d+; its command has ended already"
+    ids = r"window_id=@\d+ pane_id=%\d+; its command has already ended"
     for _ in range(20):  # some end before tmux is asked again, and some later
         answer = await on_users.text("create_session", name="short", command="true")
         assert re.fullmatch(
@@ -353,9 +353,8 @@ async def test_server_that_hangs_is_an_error(on_users: Tmux, user: User) -> None
     finally:
         os.kill(pid, 18)
     assert error == (
-        f"The tmux server at {user.socket} does not answer "
-        "(no answer in 0.3 s; it may yet do what it was asked). "
-        "Ask the user to look at it."
+        f"The tmux server at {user.socket} does not answer (no answer in 0.3 s; it may still do "
+        "what it was asked). Ask the user to look at it."
     )
     assert len(await on_users.rows("sessions")) == 2
 

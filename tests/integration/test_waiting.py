@@ -344,19 +344,19 @@ async def test_no_pattern_hangs_the_server(tools: Tools, pattern: str) -> None:
 BAD_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     (
         {"pattern": "("},
-        "Parameter 'pattern' is not a regular expression of RE2 (missing ): (). Escape",
+        "Parameter 'pattern' is not an RE2 regular expression (missing ): (). Escape",
     ),
     (
         {"pattern": "a)(b"},
-        "Parameter 'pattern' is not a regular expression of RE2 (unexpected ): ",
+        "Parameter 'pattern' is not an RE2 regular expression (unexpected ): ",
     ),
     (
         {"stop_pattern": "(?=x)"},
-        "Parameter 'stop_pattern' is not a regular expression of RE2 (invalid",
+        "Parameter 'stop_pattern' is not an RE2 regular expression (invalid",
     ),
     (
         {"pattern": "x{9999}"},
-        "Parameter 'pattern' is not a regular expression of RE2 (invalid repetition size",
+        "Parameter 'pattern' is not an RE2 regular expression (invalid repetition size",
     ),
     (
         {"pattern": "x" * 1001},
@@ -364,7 +364,7 @@ BAD_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"pattern": "ready\\n"},
-        "Parameter 'pattern' matches within one line, so it never matches a line feed (\\n). Use",
+        "Parameter 'pattern' is matched line by line, so it never matches a line feed (\\n). Use",
     ),
     (
         {"timeout_s": 3601},
@@ -374,7 +374,7 @@ BAD_CONDITIONS: list[tuple[dict[str, Any], str]] = [
         {"timeout_s": -1},
         "Parameter 'timeout_s' is -1. It must be a number of at least 0 and at most 3600.",
     ),
-    ({"since": 10_000}, "Parameter 'since' is 10000, and the pane's cursor is "),
+    ({"since": 10_000}, "Parameter 'since' is 10000, but the pane's cursor is "),
     (
         {"pane_id": 5},
         "Parameter 'pane_id' is 5. It must be a string that is not empty or an array of 1",
@@ -396,12 +396,12 @@ async def test_bad_conditions_are_errors_that_say_what_to_do(tools: Tools) -> No
 
 
 async def test_wait_for_that_is_no_pattern_is_told_before_anything_is_done(tools: Tools) -> None:
-    assert "is not a regular expression" in await tools.error(
+    assert "is not an RE2 regular expression" in await tools.error(
         "create_pane", command="cat", wait_for="("
     )
     assert tools.engine.panes == []
     pane_id = await tools.create("cat")
-    assert "is not a regular expression" in await tools.error(
+    assert "is not an RE2 regular expression" in await tools.error(
         "send_keys", pane_id=pane_id, keys="x", wait_for="("
     )
     assert await tools.capture(pane_id) == ""

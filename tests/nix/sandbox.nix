@@ -286,7 +286,7 @@ in
       hostWithPort = "a host's name in lower case, such as \"api.example.com\" or \"*.example.org:443\"";
       path = "a string with a path that starts with / or ~";
       place = "${path}, and is neither / nor /workspace";
-      inProject = "a path in the project without `..`, in whose last part there may be a *";
+      inProject = "a path in the project without `..`, whose last part may contain a *";
       environment = "a set of strings by the names of variables";
       withHost = host: failing { allowedHosts = [ host ]; } (not "allowedHosts.\"[definition 1-entry 1]\"" hostWithPort);
       withMount =
@@ -322,7 +322,7 @@ in
 
       sandboxWithADeployKey = failing {
         deployKey = "project";
-      } "mkSandbox: `deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.";
+      } "mkSandbox: `deployKey` is refused: this sandbox handles no keys. Mount one with `mounts`.";
       sandboxWithAModel = failing {
         model = "large";
       } "mkSandbox: `model` is refused: the agent chooses its model.";
@@ -343,7 +343,7 @@ in
             allowedHosts = [ ];
             network = "host";
           }
-          "mkSandbox: `network` is \"host\", but with `allowedHosts` there is none. Leave one of them out.";
+          "mkSandbox: `network` is \"host\", but with `allowedHosts` there is none. Remove one of them.";
       sandboxWithAPortForWrapix = failing {
         networkAllowlist = [ "api.example.com:443" ];
       } (not "networkAllowlist.\"[definition 1-entry 1]\"" host);
@@ -354,7 +354,7 @@ in
       } (not "profile.networkAllowlist.\"[definition 1-entry 1]\"" host);
       sandboxWithAKeyAndANetwork = failing {
         secrets = [ key ];
-      } "mkSandbox: `secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed.";
+      } "mkSandbox: `secrets` need a closed network: set `allowedHosts`, to [ ] if no other host is needed.";
       sandboxWithAKeyWithoutAHost = failing {
         allowedHosts = [ ];
         secrets = [ (removeAttrs key [ "host" ]) ];

@@ -283,7 +283,7 @@ def test_flake_parts_shell_leaves_files_that_are_not_its_own(project: Project) -
     (project.directory / ".mcp.json").write_text("{}")
     entered = project.enter("true")
 
-    assert ".mcp.json is there already and stays." in entered.stderr
+    assert ".mcp.json already exists and was kept." in entered.stderr
     assert (project.directory / ".mcp.json").read_text() == "{}"
 
 

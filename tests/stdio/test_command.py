@@ -102,8 +102,8 @@ def test_older_tmux_is_one_sentence_and_status_1(
 
     assert status == 1
     assert message == (
-        f"tmux-debug-mcp: tmux 3.3 or newer is needed and '{tmux}' is {version}. "
-        "Install a newer one, or name it with --tmux.\n"
+        f"tmux-debug-mcp: tmux 3.3 or newer is needed, but '{tmux}' is {version}. Install a newer "
+        "one, or point --tmux to one.\n"
     )
 
 
@@ -127,9 +127,9 @@ def test_tmux_without_a_locale_that_it_needs_is_told_as_such(
 
     assert status == 1
     assert message == (
-        f"tmux-debug-mcp: '{tmux} -V' says: "
-        "tmux: need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968. tmux needs a UTF-8 locale. "
-        "Install C.UTF-8 or en_US.UTF-8, or set LC_CTYPE to one that there is (locale -a).\n"
+        f"tmux-debug-mcp: '{tmux} -V' says: tmux: need UTF-8 locale (LC_CTYPE) but have "
+        "ANSI_X3.4-1968. tmux needs a UTF-8 locale. Install C.UTF-8 or en_US.UTF-8, or set "
+        "LC_CTYPE to an installed one (locale -a).\n"
     )
 
 
@@ -137,7 +137,7 @@ def test_start_that_fails_is_one_sentence_and_status_1(environment: dict[str, st
     done = command(environment, "--tmux", "/no/tmux")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("tmux-debug-mcp: tmux is needed and '/no/tmux' can't be started")
+    assert done.stderr.startswith("tmux-debug-mcp: tmux is needed, but '/no/tmux' can't be started")
 
 
 @pytest.mark.parametrize("arguments", [[], ["demo"]])
@@ -146,9 +146,8 @@ def test_missing_tmux_is_one_sentence_and_status_1(refused: Refused, arguments: 
 
     assert status == 1
     assert message == (
-        "tmux-debug-mcp: tmux is needed and '/no/tmux' can't be started "
-        "(No such file or directory). "
-        "Install tmux 3.3 or newer, or name it with --tmux.\n"
+        "tmux-debug-mcp: tmux is needed, but '/no/tmux' can't be started (No such file or "
+        "directory). Install tmux 3.3 or newer, or point --tmux to it.\n"
     )
 
 
@@ -214,7 +213,7 @@ def test_log_directory_that_can_not_be_made_stops_the_start(
     status, message = refused("--log-dir", "/proc/no")
 
     assert status == 1
-    assert message.startswith("tmux-debug-mcp: The log directory can't be made: ")
+    assert message.startswith("tmux-debug-mcp: The log directory can't be created: ")
 
 
 def test_flag_wins_over_variable_and_an_empty_one_switches_it_off(
@@ -303,7 +302,7 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
             ),
         ),
         (["--size", "501x40"], "--size (TMUX_DEBUG_SIZE) is '501x40'. Give columns"),
-        (["--size", "80x24"], "--size (TMUX_DEBUG_SIZE) is for the toolset terminal."),
+        (["--size", "80x24"], "--size (TMUX_DEBUG_SIZE) needs the toolset terminal."),
         (
             ["--cwd", "/no/such"],
             (
@@ -314,16 +313,16 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
         (
             ["--audit", "~nobody-of-this-name/audit"],
             (
-                "'~nobody-of-this-name/audit' begins with the home of a user that is not known "
-                "here. Give an absolute path."
+                "'~nobody-of-this-name/audit' begins with the home directory of an unknown user. "
+                "Give an absolute path."
             ),
         ),
         (["--env", "NAME"], "--env (TMUX_DEBUG_ENV) has 'NAME', which is not NAME=VALUE."),
         (
             ["--env", "A='1"],
             (
-                "--env (TMUX_DEBUG_ENV) can't be read (No closing quotation). "
-                "Give NAME=VALUE, quoted as for a shell."
+                "--env (TMUX_DEBUG_ENV) can't be read (No closing quotation). Give NAME=VALUE, "
+                "quoted as in a shell."
             ),
         ),
         (
@@ -336,8 +335,8 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
         (
             ["--allow-kill"],
             (
-                "--allow-kill is for --socket: on the private tmux server all may be killed. "
-                "Leave it out."
+                "--allow-kill needs --socket: on the private tmux server, all may be killed. Omit "
+                "it."
             ),
         ),
         (
@@ -350,8 +349,8 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
         (
             ["--socket", "default"],
             (
-                "--socket is for the toolsets tmux and tabs. "
-                "Choose one with --toolsets, or leave it out.\n"
+                "--socket needs the toolset tmux or tabs. Choose one with --toolsets, or omit "
+                "--socket.\n"
             ),
         ),
         (

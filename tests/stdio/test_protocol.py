@@ -119,10 +119,10 @@ def test_malformed_messages_neither_end_the_server_nor_make_it_talk(server: Serv
     [
         (
             '{"pane_id":"debug-1","keys":"a\\ud800b"}',
-            "Parameter 'keys' has a NUL character or half a surrogate pair.",
+            "Parameter 'keys' contains a NUL character or half a surrogate pair.",
         ),
         ('{"pane_id":"debug-1","keys":"a\\udc00\\ud800"}', "half a surrogate pair"),
-        ('{"pane_id":"debug-1","keys":"a\\u0000"}', "Parameter 'keys' has a NUL character"),
+        ('{"pane_id":"debug-1","keys":"a\\u0000"}', "Parameter 'keys' contains a NUL character"),
         (
             '{"pane_id":7,"keys":"a"}',
             "Parameter 'pane_id' is 7. It must be a string that is not empty.",

@@ -172,7 +172,7 @@ class TestReading:
             (b"junk\n", "is not JSON"),
             (b"\0\0\0\n", "is not JSON"),
             (b'"\xff"\n', "is not JSON"),
-            (GOOD[:-3], "is not written to its end"),
+            (GOOD[:-3], "is incomplete"),
             (b"[]\n", "is not a record"),
             (b"{}\n", "has no time or no tool"),
             (b'{"ts":"soon","tool":"run"}\n', "has no time or no tool"),
@@ -196,9 +196,7 @@ class TestReading:
 
     def test_last_line_without_a_line_feed_is_read(self) -> None:
         assert [type(line) for line in read_all(GOOD + b"\n" + GOOD)] == [Record, Record]
-        assert read_all(GOOD + b"\n" + GOOD[:9])[1:] == [
-            Damage(AUDIT, 2, "is not written to its end")
-        ]
+        assert read_all(GOOD + b"\n" + GOOD[:9])[1:] == [Damage(AUDIT, 2, "is incomplete")]
 
     def test_half_a_surrogate_pair_is_read_as_the_server_writes_it(self) -> None:
         record = record_of("send_keys", keys="\ud800")
@@ -434,7 +432,7 @@ class TestFilters:
 
     @pytest.mark.parametrize("word", ["", "soon", "10", "-5m", "25:00", "10:60", "2026-13-01", "m"])
     def test_word_that_is_no_time_is_refused(self, word: str) -> None:
-        with pytest.raises(CommandError, match=r"--since has .* Give one such as"):
+        with pytest.raises(CommandError, match=r"--since is .* Give one such as"):
             time_of(word, NOW)
 
 

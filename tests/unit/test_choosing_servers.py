@@ -110,12 +110,12 @@ CASES = {
         [detached(1001, THERE, AGENT), detached(1002, HERE)], 1001, "started this"
     ),
     "agent with two servers": Case(
-        [of_client(1001, AGENT), of_client(1002, AGENT)], WhichServerError, "Name one. Running:"
+        [of_client(1001, AGENT), of_client(1002, AGENT)], WhichServerError, "Choose one. Running:"
     ),
     "agent with two servers, one with that pane": Case(
         [of_client(1001, AGENT), of_client(1002, AGENT)],
         1002,
-        "pane of that name",
+        "pane with that name",
         with_pane=[1002],
     ),
     "agent with two servers, both with that pane": Case(
@@ -132,7 +132,7 @@ CASES = {
     "agent with two servers, one for this directory, the other with that pane": Case(
         [of_client(1001, AGENT, cwd=THERE), of_client(1002, AGENT, cwd=HERE)],
         1001,
-        "pane of that name",
+        "pane with that name",
         with_pane=[1001],
     ),
     "agent with two servers for this directory": Case(
@@ -165,7 +165,7 @@ CASES = {
         [detached(1001, HERE), detached(1002, HERE)], WhichServerError, "Several servers"
     ),
     "two of a directory, one with that pane": Case(
-        [detached(1001, HERE), detached(1002, HERE)], 1002, "of that name", with_pane=[1002]
+        [detached(1001, HERE), detached(1002, HERE)], 1002, "with that name", with_pane=[1002]
     ),
     # That of a script, which is elsewhere now.
     "this shell's": Case([detached(1001, THERE, starter=AGENT)], 1001, "this shell"),
@@ -192,7 +192,7 @@ CASES = {
         "only detached one",
     ),
     "only detached one, to which somebody else's client is connected": Case(
-        [detached(1001, THERE, STRANGER)], NoServerError, "Or name another's with --server: 1001"
+        [detached(1001, THERE, STRANGER)], NoServerError, "Or choose another's with --server: 1001"
     ),
     "only free one of two": Case(
         [detached(1001, THERE, STRANGER), detached(1002, OTHER)], 1002, "only detached one"
@@ -204,17 +204,17 @@ CASES = {
         [detached(1001, THERE), detached(1002, OTHER)], NoServerError, "Start one: tmux-debug start"
     ),
     "two detached ones, one with that pane": Case(
-        [detached(1001, THERE), detached(1002, OTHER)], 1002, "of that name", with_pane=[1002]
+        [detached(1001, THERE), detached(1002, OTHER)], 1002, "with that name", with_pane=[1002]
     ),
     "two detached ones, both with that pane": Case(
         [detached(1001, THERE), detached(1002, OTHER)], NoServerError, with_pane=[1001, 1002]
     ),
     # None.
-    "none": Case([], NoServerError, "No server is yours here. Start one: tmux-debug start"),
+    "none": Case([], NoServerError, "You have no server here. Start one: tmux-debug start"),
     "a stranger's alone": Case(
         [of_client(1001, STRANGER)],
         NoServerError,
-        f"tmux-debug start\nOr name another's with --server: 1001 ({OTHER})",
+        f"tmux-debug start\nOr choose another's with --server: 1001 ({OTHER})",
     ),
     "a stranger's alone, in this directory": Case(
         [of_client(1001, STRANGER, cwd=HERE)], NoServerError

@@ -170,15 +170,15 @@ def test_comment_behind_our_table_stays() -> None:
     ("slot", "text", "reason", "line"),
     [
         (JSON, '{\n"a"}', "is not JSON", 2),
-        (JSON, "[]", "is not an object", 1),
+        (JSON, "[]", "is not a settings object", 1),
         (JSON, '{"mcpServers": 1}', "has no object at 'mcpServers'", 0),
         (TOML, "a = 1\nb =\n", "is not TOML", 2),
         (TOML, f"a = {'1' * 5000}\n", "has an integer that is too long", 0),
-        (TOML, f"a = {'[' * 5000}{']' * 5000}\n", "is nested too deep", 0),
+        (TOML, f"a = {'[' * 5000}{']' * 5000}\n", "is nested too deeply", 0),
         (TOML, "mcp_servers = 1\n", "has no object at 'mcp_servers'", 0),
         (TOML, "[[mcp_servers]]\na = 1\n", "has no object at 'mcp_servers'", 0),
         (YAML, "a: 1\n  b: 2\n", "is not YAML", 2),
-        (YAML, "- a\n", "is not an object", 1),
+        (YAML, "- a\n", "is not a settings object", 1),
         (YAML, "extensions: [a]\n", "has no object at 'extensions'", 0),
         (YAML, "a: 1\na: 2\n", "duplicate key", 2),
         (YAML, "a: 1\n---\nb: 1\n", "another document", 2),
@@ -406,7 +406,7 @@ def test_options_that_the_server_takes(words: list[str]) -> None:
         (["--kep", "60m"], "Option '--kep' is unknown. Did you mean --keep?"),
         (["--keep"], "Option --keep needs a value. Give --keep=TIME."),
         (["--audit", "--keep", "60m"], "Option --audit needs a value. Give --audit=FILE."),
-        (["--allow-kill=0"], "Option --allow-kill takes no value. Leave out '=0'."),
+        (["--allow-kill=0"], "Option --allow-kill takes no value. Remove '=0'."),
         (["--toolsets", ""], "No toolset is chosen."),
         (["--toolsets", "debug,tmux"], "both have a tool"),
         (["--keep", "long"], "Give a time"),
@@ -439,7 +439,7 @@ def test_file_that_changes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     file = files.read(path)
     path.write_text('{"a": 1}')
 
-    with pytest.raises(CommandError, match="another program"):
+    with pytest.raises(CommandError, match="Another program"):
         files.write(file, "{}\n", tmp_path / "backups")
 
     assert path.read_text() == '{"a": 1}'

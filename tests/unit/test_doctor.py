@@ -181,10 +181,10 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("words", "added", "reason"),
         [
-            (["--socket", "default"], {}, "--socket is for the toolsets tmux and tabs"),
-            (["--allow-kill"], {}, "--allow-kill is for --socket"),
-            (["--size", "80x24"], {}, "--size (TMUX_DEBUG_SIZE) is for the toolset terminal"),
-            ([], {"TMUX_DEBUG_ALLOW_KILL": "1"}, "--allow-kill is for --socket"),
+            (["--socket", "default"], {}, "--socket needs the toolset tmux or tabs"),
+            (["--allow-kill"], {}, "--allow-kill needs --socket"),
+            (["--size", "80x24"], {}, "--size (TMUX_DEBUG_SIZE) needs the toolset terminal"),
+            ([], {"TMUX_DEBUG_ALLOW_KILL": "1"}, "--allow-kill needs --socket"),
             (["--log-dir", "/dev/null/logs"], {}, "/dev/null"),
             (["--log-dir", "/proc/logs"], {}, "/proc"),
             ([], {"TMUX_DEBUG_AUDIT": "/dev/null/audit"}, "/dev/null"),
@@ -406,7 +406,7 @@ class TestDirectories:
         for path, reason, advice in [
             (missing, "can't be entered", "XDG_RUNTIME_DIR"),
             (open_to_all, "mode 0755", f"chmod 700 {open_to_all}"),
-            (file, "is not a directory of yours", "unset XDG_RUNTIME_DIR"),
+            (file, "is not a directory you own", "unset XDG_RUNTIME_DIR"),
             (long, "too long", "mkdir -m 700"),
         ]:
             [found] = directories.runtime_variable({"XDG_RUNTIME_DIR": str(path)})

@@ -236,7 +236,7 @@ def test_last_of_several_members_with_the_same_key_counts() -> None:
         ("[,]", "is not JSON", 1, 2),
         ("[]", "is not a JSON object", 1, 1),
         ('{\n  "mcpServers": []\n}', "no object at 'mcpServers'", 2, 17),
-        ("[" * 100_000, "is nested too deep", 0, 0),
+        ("[" * 100_000, "is nested too deeply", 0, 0),
     ],
 )
 def test_what_is_no_json_object_is_refused_with_its_place(

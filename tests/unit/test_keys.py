@@ -184,7 +184,7 @@ def test_other_words_are_text(word: str) -> None:
 )
 def test_what_looks_like_a_key_and_is_none_is_an_error_that_shows_the_way(keys: str) -> None:
     with pytest.raises(
-        KeysError, match=r"looks like a key and is none\. Keys are named like .* literal"
+        KeysError, match=r"looks like a key, but isn't one\. Keys are named like .* literal"
     ):
         parse(keys)
 
@@ -211,7 +211,7 @@ def test_mixture_of_keys_and_text_is_an_error_that_shows_the_array_to_send(
 ) -> None:
     with pytest.raises(MixedKeysError) as raised:
         parse(keys)
-    assert str(raised.value).startswith(f"'{key}' is a key's name, and keys do not mix with text.")
+    assert str(raised.value).startswith(f"'{key}' is a key name, which can't be mixed with text.")
     assert f"Give an array of steps: {steps}; or set literal" in str(raised.value)
 
 
@@ -295,7 +295,7 @@ def test_literal_line_feed_is_the_enter_key() -> None:
     ("keys", "sentence"),
     [
         ("", r"is empty\. Give"),
-        ("a\0b", r"NUL character or half a surrogate pair\. Leave it out; 'C-Space' sends NUL"),
+        ("a\0b", r"NUL character or half a surrogate pair\. Remove it; 'C-Space' sends NUL"),
         ("a\ud800", "half a surrogate pair"),
         (
             "é" * (MAX_KEYS_BYTES // 2 + 1),

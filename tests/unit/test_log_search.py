@@ -157,5 +157,5 @@ def test_pattern_that_can_match_beside_a_line_feed_is_taken(pattern: str) -> Non
 
 @pytest.mark.parametrize("pattern", [r"x\n", "x\ny", r"\\\n", r"[a]\n$", r"\r?\n", r"\[\n]"])
 def test_pattern_of_several_lines_is_refused(pattern: str) -> None:
-    with pytest.raises(ArgumentError, match="matches within one line"):
+    with pytest.raises(ArgumentError, match="is matched line by line"):
         compiled("pattern", pattern)

@@ -240,7 +240,7 @@ def test_page_that_can_not_be_written_leaves_the_old_one(tmp_path: Path) -> None
 
     with pytest.raises(CommandError, match="It went away"):
         write((line for line in failing()), out, "x")
-    with pytest.raises(CommandError, match=r"can't be written: No such file or directory\. Name"):
+    with pytest.raises(CommandError, match=r"can't be written: No such file or directory\. Choose"):
         write([], tmp_path / "missing" / "out.html", "x")
 
     assert out.read_text() == "old"

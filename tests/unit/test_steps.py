@@ -113,7 +113,7 @@ def test_confirmation_says_which_step_was_not_sent_and_tells_of_those_that_were(
 
 
 def test_what_looks_like_a_signal_and_is_none_is_an_error() -> None:
-    with pytest.raises(KeysError, match="'SIGFOO' looks like a signal and is none"):
+    with pytest.raises(KeysError, match="'SIGFOO' looks like a signal, but isn't one"):
         steps("SIGFOO")
     assert parts("SIGNIFICANT figures\n") == [("SIGNIFICANT figures", ("Enter",), "")]
 

@@ -91,7 +91,7 @@ def test_what_is_not_there_is_not_found(target: str) -> None:
 
 def test_name_of_two_windows_is_ambiguous() -> None:
     with pytest.raises(
-        AmbiguousTargetError, match=r"^Target 'mai:twin' means 2 windows: @3, @4\. Give an id\.$"
+        AmbiguousTargetError, match=r"^Target 'mai:twin' matches 2 windows: @3, @4\. Give an id\.$"
     ):
         find_pane(ROWS, "mai:twin")
 

@@ -14,7 +14,7 @@ from .merging import server_options_of
 
 _FENCE = "---"
 # Nix has its own copy of this in lib/mcp/tmux.
-_DESCRIPTION = "Debugs a running program in terminals. Tell it the symptom and how to start it."
+_DESCRIPTION = "Debugs a running program in terminals. Give it the symptom and a start command."
 _TOOLS = "Bash, Read, Grep, Glob"
 # The first prompt names tools of the toolset debug.
 _PROMPT, _PROMPT_OF_OTHERS = (
@@ -77,5 +77,5 @@ def _front(text: str) -> tuple[int, int]:
         return 0, 0
     end = text.find(f"\n{_FENCE}", start - 1) + 1
     if not end:
-        raise FormatError("has front matter without an end", 1, 1)
+        raise FormatError("has unterminated front matter", 1, 1)
     return start, end

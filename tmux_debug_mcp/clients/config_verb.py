@@ -33,10 +33,10 @@ In a flake, with tmux-debug-mcp among its inputs:
 
 inherit (tmux-debug-mcp.lib.mkLib pkgs) mcpConfig mkSandbox profiles;
 
-# what a client reads, such as .mcp.json of Claude Code:
+# what a client reads, such as Claude Code's .mcp.json:
 pkgs.writeText "mcp.json" (builtins.toJSON (mcpConfig { tmux-debug = { }; }))
 
-# a sandbox with a Claude Code, whose subagent has the tools:
+# a sandbox with Claude Code, whose subagent has the tools:
 mkSandbox { profile = profiles.base; mcp.tmux-debug = { }; agent = pkgs.claude-code; }"""
 
 
@@ -47,7 +47,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "[--write | --remove] [-- OPTIONS]"
     )
     made.description = (
-        "Shows what makes an MCP client start tmux-debug-mcp, or puts it into the client's own "
+        "Show the entry that makes an MCP client start tmux-debug-mcp, or write it to the client's "
         "file."
     )
     made.epilog = (
@@ -60,14 +60,14 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "--scope",
         choices=("user", "project", _SUBAGENT, _COMMAND),
         help="user: for you (default); project: for the current directory. Claude Code also has "
-        "subagent: only a subagent of yours has the tools (its default), and command: the line "
-        "that adds the server",
+        "subagent (its default): only a subagent has the tools; and command: print a line that "
+        "adds the server",
     )
     made.add_argument("--name", default=_NAME, help=f"the entry's name (default: {_NAME})")
     made.add_argument("--command", metavar="PROGRAM", help="the tmux-debug-mcp to start")
     action = made.add_mutually_exclusive_group()
-    action.add_argument("--write", action="store_true", help="put it into the client's file")
-    action.add_argument("--remove", action="store_true", help="take it out of the client's file")
+    action.add_argument("--write", action="store_true", help="write it to the client's file")
+    action.add_argument("--remove", action="store_true", help="remove it from the client's file")
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
@@ -80,7 +80,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     options = words[index + 1 :] if index < len(words) else None
     arguments = parser_of(VERBS["config"]).parse_args(words[:index])
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", arguments.name):
-        raise CommandError("--name takes letters, digits, - and _, at most 64 of them.")
+        raise CommandError("--name takes at most 64 letters, digits, - and _.")
     if options:
         try:
             checked(parse_all(options, {}), environ)
@@ -88,7 +88,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             raise CommandError(str(error)) from None
     if arguments.client == _NIX:
         if arguments.write or arguments.remove or options:
-            raise CommandError("For Nix there are only lines to copy: tmux-debug config nix")
+            raise CommandError("For Nix, config only prints lines to copy: tmux-debug config nix")
         _print(_NIX_LINES)
     else:
         _Setup(arguments, options, environ).run()
@@ -131,7 +131,7 @@ class _Setup:
         given = self._arguments
         if self._scope == _COMMAND and (given.write or given.remove):
             raise CommandError(
-                "The scope command only shows a line. Run that line, or choose another scope."
+                "The scope command only prints a line. Run it, or choose another scope."
             )
         try:
             if given.remove:
@@ -147,7 +147,7 @@ class _Setup:
                 self._show(program)
         except FormatError as error:
             place = f":{error.line}:{error.column}" if error.line else ""
-            raise CommandError(f"{self._path}{place} {error.reason}. It stays as it was.") from None
+            raise CommandError(f"{self._path}{place} {error.reason}. It was not changed.") from None
 
     def _show(self, program: programs.Program) -> None:
         words = [*program.words, *(self._options or [])]
@@ -157,10 +157,10 @@ class _Setup:
         if self._scope == _COMMAND:
             _print(line)
             return
-        _print(f"Put this into {self._path}:\n\n{self._slot.only(words)}")
-        _print(f"Or have it put there:\n\n{self._own_line(program)}")
+        _print(f"Put this in {self._path}:\n\n{self._slot.only(words)}")
+        _print(f"Or let config write it:\n\n{self._own_line(program)}")
         if self._is_rewritten_by_client:
-            _print(f"\nClaude Code writes this file, too. Let it do it instead:\n\n{line}")
+            _print(f"\nClaude Code also writes this file. Let it add the entry instead:\n\n{line}")
         _print_note(program)
 
     def _write(self, program: programs.Program) -> None:
@@ -181,11 +181,11 @@ class _Setup:
             after = merging.merged(before, self._slot, words, self._options)
             after = agent_file.with_prompt(after, entry, self._slot.entry(after))
         if after == before:
-            _print(f"{self._path} has this already. Nothing is changed.")
+            _print(f"{self._path} already has this. Nothing was changed.")
             return
         self._replace(file, after)
         if self._is_rewritten_by_client:
-            _print("Claude Code writes this file, too. See whether it is there: claude mcp list")
+            _print("Claude Code also writes this file. Check that it is there: claude mcp list")
         _print_note(program)
         who = f"Let the subagent {self._arguments.name} do this: " * (self._scope == _SUBAGENT)
         _print(f"Restart {self._title}, then ask it:\n\n{who}{_FIRST_TASK}")
@@ -195,7 +195,7 @@ class _Setup:
         before = file.text or ""
         entry = self._slot.entry(before)
         if entry is None:
-            _print(f"{self._path} has no '{self._arguments.name}'. Nothing is changed.")
+            _print(f"{self._path} has no '{self._arguments.name}'. Nothing was changed.")
             return
         if self._scope == _SUBAGENT:  # the whole file is ours
             merging.options_of(entry)
@@ -207,8 +207,8 @@ class _Setup:
             return
         is_as_written = before in self._slot.format.put("", self._slot.path, entry)
         backup = files.delete(file, None if is_as_written else self._backups)
-        kept = f" What it had is in {backup}." if backup else ""
-        _print(f"Deleted {self._path}, which had nothing else.{kept}")
+        kept = f" A backup is in {backup}." if backup else ""
+        _print(f"Deleted {self._path}, which contained nothing else.{kept}")
 
     def _read(self) -> files.File:
         return files.read(self._path, Path.cwd() if self._scope == "project" else None)
@@ -216,7 +216,7 @@ class _Setup:
     def _replace(self, file: files.File, text: str) -> None:
         backup = files.write(file, text, self._backups)
         sys.stdout.write(files.diff(self._path, file.text or "", text))
-        kept = f" What it had before is in {backup}." if backup else ""
+        kept = f" A backup is in {backup}." if backup else ""
         _print(f"\nWrote {self._path}.{kept}")
 
     def _own_line(self, program: programs.Program) -> str:

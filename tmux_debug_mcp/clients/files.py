@@ -45,7 +45,7 @@ def read(path: Path, project: Path | None = None) -> File:
     target = Path(os.path.realpath(path))
     if project is not None and not target.is_relative_to(os.path.realpath(project)):
         raise CommandError(
-            f"{path} leads to {target}, outside the project. Put a file in its place."
+            f"{path} leads to {target}, outside the project. Replace it with a file."
         )
     try:
         data, status = read_data(target)
@@ -57,7 +57,7 @@ def read(path: Path, project: Path | None = None) -> File:
         return File(path, target, data.decode(), status)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"{path} is not UTF-8 (line {line}). It stays as it is.") from None
+        raise CommandError(f"{path} is not UTF-8 (line {line}). It was not changed.") from None
 
 
 def read_data(target: Path) -> tuple[bytes, os.stat_result]:
@@ -149,8 +149,8 @@ def _backed_up(file: File, directory: Path | None) -> Iterator[Path | None]:
 def _refusal(file: File, reason: str | None) -> CommandError:
     where = f" (a link to {file.target})" if file.target != file.path else ""
     return CommandError(
-        f"{file.path}{where} can't be written: {reason}. Put the entry there yourself: the "
-        "same line without --write or --remove shows it."
+        f"{file.path}{where} can't be written: {reason}. Edit it yourself: the same command "
+        "without --write or --remove prints the entry."
     )
 
 
@@ -163,7 +163,7 @@ def _create_backup(path: Path, data: bytes, directory: Path) -> Path:
         with contextlib.suppress(FileExistsError):
             _create(backup, data, 0o600)
             return backup
-    raise FileExistsError(0, "too many backups are there")
+    raise FileExistsError(0, "there are too many backups")
 
 
 def _create(path: Path, data: bytes, mode: int) -> None:
@@ -183,4 +183,4 @@ def _check_unchanged(file: File) -> None:
     """Raise `CommandError` if the file has changed since it was read."""
     now = read(file.path)
     if now.text != file.text or now.target != file.target:
-        raise CommandError(f"{file.path} has just been changed by another program. Try again.")
+        raise CommandError(f"Another program has just changed {file.path}. Try again.")

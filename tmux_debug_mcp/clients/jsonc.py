@@ -122,7 +122,7 @@ class Document:
         except json.JSONDecodeError as error:
             raise FormatError(f"is not JSON: {error.msg}", error.lineno, error.colno) from None
         except RecursionError:
-            raise FormatError("is nested too deep") from None
+            raise FormatError("is nested too deeply") from None
 
     @property
     def is_empty(self) -> bool:

@@ -39,7 +39,7 @@ class Slot:
         """Return what is in the place of our entry; None if nothing is, "null" for a null."""
         value = self.format.load(text)
         if not isinstance(value, dict):
-            raise FormatError("is not an object with settings", 1, 1)
+            raise FormatError("is not a settings object", 1, 1)
         for key in self.path:
             if isinstance(value, list) and isinstance(key, int) and key < len(value):
                 value = value[key]
@@ -96,7 +96,7 @@ def options_of(entry: object) -> list[str]:
     options = server_options_of(entry)
     if options is None:
         raise CommandError(
-            "An entry of this name is there, and does not start tmux-debug-mcp. Choose another "
+            "An entry with this name exists, but does not start tmux-debug-mcp. Choose another "
             "name with --name, or remove the entry."
         )
     return options

@@ -67,10 +67,12 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
         beside.append(Path(os.path.abspath(on_path)))
     found = next((str(one) for one in beside if os.access(one, os.X_OK)), None)
     if found is None:
-        raise CommandError(f"No {NAME} is beside this program. Give its path with --command.")
+        raise CommandError(
+            f"No {NAME} next to this program or on PATH. Give its path with --command."
+        )
     launcher = _launcher(found, environ)
     if launcher:
-        note = f"This {NAME} runs from a cache, so that '{launcher[0]}' starts it."
+        note = f"This {NAME} runs from a cache, so '{launcher[0]}' starts it."
         return Program(launcher, note)
     if not found.startswith("/nix/store/"):
         return Program((found,))
@@ -80,7 +82,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
         is_link = os.path.isabs(link) and not link.startswith("/nix/store/")
         if is_link and os.path.realpath(link) == os.path.realpath(found):
             return Program((link,))
-    note = "Nix may collect this path as garbage. Install the package, or use `config nix`."
+    note = "Nix may garbage-collect this path. Install the package, or use `config nix`."
     return Program((found,), note)
 
 
@@ -98,10 +100,10 @@ def given(command: str, environ: Mapping[str, str]) -> Program:
     """Return the command that a person names, by its path or its name on PATH."""
     found = shutil.which(os.path.expanduser(command), path=environ.get("PATH"))
     if found is None:
-        raise CommandError(f"--command '{command}' can't be run. Give the path of {NAME}.")
+        raise CommandError(f"--command '{command}' can't be run. Give the path to {NAME}.")
     words = (os.path.abspath(found),)
     if split(list(words)) is None:
-        raise CommandError(f"--command '{command}' is not called {NAME}. Give the path of {NAME}.")
+        raise CommandError(f"--command '{command}' is not called {NAME}. Give the path to {NAME}.")
     return Program(words)
 
 

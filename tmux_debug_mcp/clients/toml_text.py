@@ -32,7 +32,7 @@ def load(text: str) -> object:
     except ValueError as error:
         raise FormatError("has an integer that is too long") from error
     except RecursionError as error:
-        raise FormatError("is nested too deep") from error
+        raise FormatError("is nested too deeply") from error
 
 
 def put(text: str, path: Path, value: object) -> Iterator[str]:

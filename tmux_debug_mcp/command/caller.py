@@ -22,7 +22,7 @@ def directory() -> str:
         directory = os.getcwd()
         directory.encode()
     except (FileNotFoundError, UnicodeEncodeError):
-        text = "The current directory is gone, or its path is not UTF-8. Call from another one."
+        text = "The current directory is gone, or its path is not UTF-8. Run this from another one."
         raise CommandError(text) from None
     return directory
 

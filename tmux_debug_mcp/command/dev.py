@@ -43,15 +43,15 @@ _LOCK_POLL_S = 0.05
 def add_arguments(parser: VerbParser) -> None:
     """Add the arguments of `dev`."""
     parser.description = (
-        "Start a development server, or show the one of this name that runs for this directory. "
-        "In a terminal you see it and have its keyboard, and C-b d leaves it running. Else this "
-        "returns once it is at rest, or listens."
+        "Start a development server, or show the one with this name that runs for this directory. "
+        "In a terminal, you see it and have its keyboard; C-b d leaves it running. Elsewhere, this "
+        "returns once it is at rest or listens."
     )
     parser.add_argument("--name", default=_NAME, help=f"name of its pane (default {_NAME})")
-    port = "wait until it listens there, and say who has the port if it is taken"
+    port = "wait until it listens on PORT; if that's taken, say who has it"
     parser.add_argument("--port", metavar="PORT", type=int, help=port)
     parser.add_argument(
-        "--restart", action="store_true", help="end the one that runs, and start it again"
+        "--restart", action="store_true", help="end the running one, and start it again"
     )
     parser.add_argument("command", metavar="COMMAND", nargs="*", help="what starts it")
 
@@ -88,8 +88,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             )
         if pane and runs and command not in ("", pane["line"]) and not given.restart:
             raise CommandError(
-                f"'{name}' runs already, by another command: {pane['command']}. Give --restart to "
-                "end that, or another --name."
+                f"'{name}' already runs another command: {pane['command']}. Give --restart to end "
+                "it, or another --name."
             )
         is_new = not runs or given.restart
         if pane and (given.restart or not command):
@@ -104,7 +104,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             status = ask("capture", name, "--lines", _LINES)
         return status
     if not is_new:
-        write(2, f"'{name}' runs already; nothing was started.\n")
+        write(2, f"'{name}' already runs; nothing was started.\n")
     if not _runs(path, name):  # it ended before anybody could see it
         ask("capture", name, "--lines", _LINES)
         return _ENDED
@@ -155,7 +155,7 @@ def _alone(server_directory: str, runs: Callable[[], bool]) -> Iterator[None]:
     try:
         fd = os.open(path, flags, 0o600)
     except OSError as error:  # the server has ended, or there is no room
-        raise CommandError(f"{path} can't be made: {error.strerror}. Call again.") from error
+        raise CommandError(f"{path} can't be created: {error.strerror}. Try again.") from error
     try:
         while not _locks(fd) and not runs():
             time.sleep(_LOCK_POLL_S)

@@ -86,7 +86,7 @@ def _board(lines: list[tuple[str, bool]]) -> str:
     if len(lines) > room:
         # What asks comes first, with its pane.
         first = sorted(lines, key=lambda one: not one[1])[: room - 1]
-        lines = [*first, (f"… and {len(lines) - len(first)} lines more", False)]
+        lines = [*first, (f"… and {len(lines) - len(first)} more lines", False)]
     shown = []
     for line, asks in lines:
         cut = cut_off(line, columns)
@@ -108,11 +108,11 @@ def _lines(caller: Surroundings) -> Iterator[tuple[str, bool]]:
         taken, reason = meant(servers, caller)
     except CommandError:
         reason = (
-            "None of them is taken here, unless you name a pane that only one of them runs: name "
+            "None of them is used here, unless you name a pane that only one of them runs. Choose "
             "one with --server."
         )
     for server in sorted(servers, key=lambda server: server is not taken):
-        yield visible(f"{server}" + (f"  taken here: {reason}" if server is taken else "")), False
+        yield visible(f"{server}" + (f"  used here: {reason}" if server is taken else "")), False
         yield from _panes(server, "" if server is taken else f"--server {server.pid} ")
     if taken is None:
         yield reason, False

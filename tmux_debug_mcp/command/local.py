@@ -38,17 +38,17 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     for message in connection.messages():
         if "err" in message:
             raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
-        ends = f"ends when nobody has used it for {keep or DEFAULT_KEEP}."
+        ends = f"ends after {keep or DEFAULT_KEEP} without use."
         text = f"Started server {message['pid']}. It {ends}"
         if not is_new:
-            text = f"Server {message['pid']} runs already for this directory."
+            text = f"Server {message['pid']} already runs for this directory."
             if message["changed"]:
                 text += f" From now on, it {ends}"
         elif here:
             others = ", ".join(str(server.pid) for server in here)
             text += (
-                f" Server {others} serves this directory, too, with other options: name one in "
-                f"each call, as by tmux-debug --server {message['pid']} list"
+                f" Server {others} also serves this directory, with other options. Choose one in "
+                f"each call, such as: tmux-debug --server {message['pid']} list"
             )
         if is_export:
             write(1, f"export TMUX_DEBUG_SERVER={message['pid']}\n")
@@ -93,17 +93,17 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
         server, reason = meant(running(caller.runtime), caller)
     except NoServerError as error:
         raise CommandError(
-            f"No server is yours here, so there is nothing to stop.{error.others}"
+            f"You have no server here, so there is nothing to stop.{error.others}"
         ) from None
     if reason == ONLY_ONE:
         raise CommandError(
-            f"Server {server.pid} serves another directory, {server.cwd}. To end it, say which: "
-            f"tmux-debug --server {server.pid} stop"
+            f"Server {server.pid} serves another directory, {server.cwd}. To end it: tmux-debug "
+            f"--server {server.pid} stop"
         )
     if server.keep_s is None and not caller.wanted:
         raise CommandError(
-            f"Server {server.pid} ends with its MCP client. To end it now, say which: "
-            f"tmux-debug --server {server.pid} stop"
+            f"Server {server.pid} ends when its MCP client does. To end it now: tmux-debug "
+            f"--server {server.pid} stop"
         )
     connection = Connection(server.socket)
     connection.send({"want": "stop"})

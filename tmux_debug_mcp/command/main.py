@@ -207,7 +207,7 @@ def _reach(wanted: str, words: list[str]) -> Connection:
     if reason in (ONLY_ONE, HAS_PANE) and server.cwd != caller.cwd and not _QUIET & set(words):
         from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  as in `main`
 
-        write(2, visible(f"tmux-debug: by server {server.pid}, of {server.cwd}") + "\n")
+        write(2, visible(f"tmux-debug: used server {server.pid} of {server.cwd}") + "\n")
     return connection
 
 
@@ -251,7 +251,7 @@ def _makes_pane(words: list[str]) -> bool:
 def _server_option(words: list[str]) -> tuple[str, list[str]]:
     """Return the server that `--server` or the environment names, and the words after it."""
     if words == ["--server"]:
-        raise CommandError("--server needs the process id of a server. tmux-debug ps lists them.")
+        raise CommandError("--server needs a server's process id. tmux-debug ps lists them.")
     if words[:1] == ["--server"]:
         return words[1], words[2:]
     if words and words[0].startswith("--server="):

@@ -58,7 +58,7 @@ def _attach(connection: Connection, argv: object) -> int | None:
     on standard output it would only say, in its words, why it has ended.
     """
     if not (isinstance(argv, list) and os.isatty(0) and os.isatty(1)):
-        raise CommandError("attach needs a terminal. Call it in one.")
+        raise CommandError("attach needs a terminal. Run it in one.")
     env = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
     done = subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, check=False)
     if done.returncode == _SWITCHED:
@@ -87,7 +87,7 @@ def _choose(panes: object) -> str:
         if row := numbered.get(chosen) or named.get(chosen):
             return str(row["id"])
         shown = visible(chosen)
-        write(2, f"'{shown}' is none of them. Give a number from 1 to {len(rows)}.\n")
+        write(2, f"'{shown}' is not one of them. Give a number from 1 to {len(rows)}.\n")
 
 
 def _line(prompt: str) -> str:
@@ -113,11 +113,11 @@ def _ask(prompt: str) -> str:
     # As bytes: text would end at a carriage return, and the rest would be dropped silently.
     data = sys.stdin.buffer.read(_MAX_PIPED_BYTES)
     if not data:
-        raise CommandError("Nothing was piped, as by a command that has failed. Nothing was typed.")
+        raise CommandError("Nothing was piped; its command may have failed. Nothing was typed.")
     line = data.removesuffix(b"\n").removesuffix(b"\r")
     if b"\n" in line:
         raise CommandError(
-            "The secret has more than one line. Nothing was typed. Pipe a single line, as by "
+            "The secret has more than one line. Nothing was typed. Pipe a single line, e.g. with "
             "'| head -n 1'."
         )
     try:

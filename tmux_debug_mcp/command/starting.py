@@ -82,7 +82,7 @@ def _start(directory: str, values: Values) -> bool:
     if answer.endswith(JOINED):
         return False
     text = answer.decode(errors="replace").strip()
-    raise CommandError(text or "The detached server ended while it started.")
+    raise CommandError(text or "The detached server ended while starting.")
 
 
 def _leave(ready_fd: int) -> None:

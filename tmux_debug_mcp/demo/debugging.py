@@ -43,7 +43,7 @@ async def _debug(tmux: str) -> int:
             since=since,
         )
         await call("Stop the shop.", "tmux_send_keys", pane_id="shop", keys="C-c")
-        await call("Both panes stay, and tell how they ended.", "tmux_list_panes")
+        await call("Both panes remain, and show how they ended.", "tmux_list_panes")
     cause = _CAUSE.search(log)
     if "500" not in answer or cause is None:
         print("\nThe shop works: there was nothing to debug.")

@@ -58,7 +58,7 @@ def clients(here: Surroundings) -> list[Finding]:
     """Return the findings about each client, in the order of their programs."""
     entries, found = read(here.environ)
     if not entries and not found:
-        return [ok("clients", "none found on PATH, and no configuration of one")]
+        return [ok("clients", "none found on PATH, and no configuration file")]
     commands: dict[Command, list[Entry]] = {}
     for entry in entries:
         outcome = _judged(entry, here.environ)
@@ -96,7 +96,7 @@ def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
             except (OSError, ValueError, RecursionError, FormatError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
                 text = f"{shown(source.path)} can't be read: {reason or type(error).__name__}."
-                advice = f"Correct it, since {name} can't read it either."
+                advice = f"Correct it: {name} can't read it either."
                 found.append(warning(name, text, advice))
         program = shutil.which(name, path=environ.get("PATH"))
         if program and not own:
@@ -150,9 +150,9 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     found = shutil.which(named, path=entry.env.get("PATH") or own_path)
     beside = f"{sys.prefix}/bin/{programs.NAME}"
     if found is None:
-        text = f"{entry} names {named}, which is not there or can't be run."
+        text = f"{entry} names {named}, which is missing or can't be run."
         own = [beside] if os.path.exists(beside) else [sys.executable, "-m", programs.MODULE]
-        return problem(name, text, f"Name this one there: {shlex.join(own)}")
+        return problem(name, text, f"Change it to: {shlex.join(own)}")
     program = os.path.abspath(found)
     parts = programs.split(list(entry.words))
     if parts is None or not programs.is_direct(parts[0]):
@@ -169,7 +169,7 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     # the same file in every virtual environment.
     trusted = (sys.executable, beside, shutil.which(programs.NAME, path=own_path))
     if (is_of_project or is_relative) and program not in trusted:
-        return ok(name, f"{entry} names {named}; not tried, since it is the project's")
+        return ok(name, f"{entry} names {named}; not tried, since it belongs to the project")
     return (program, *start[1:]), tuple(sorted(added.items()))
 
 

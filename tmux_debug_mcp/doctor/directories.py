@@ -37,7 +37,7 @@ def runtime_variable(environ: Mapping[str, str]) -> list[Finding]:
 def _why_unused(path: str) -> tuple[str, str]:
     """Return why a runtime directory is not used, as a predicate, and what to do."""
     quoted = shlex.quote(path)
-    unset = f"Leave it out: unset {_RUNTIME}"
+    unset = f"Remove it: unset {_RUNTIME}"
     try:
         status = os.stat(path)
     except OSError as error:
@@ -45,12 +45,12 @@ def _why_unused(path: str) -> tuple[str, str]:
         advice = f"Use yours: export {_RUNTIME}={own}" if servers.is_private(own) else unset
         return f"can't be entered ({error.strerror})", advice
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        return "is not a directory of yours", unset
+        return "is not a directory you own", unset
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
         return f"is open to others (mode {mode:04o})", f"Close it: chmod 700 {quoted}"
     if not os.access(path, os.W_OK | os.X_OK):
-        return "can't be written", f"Give yourself the rights: chmod 700 {quoted}"
+        return "can't be written", f"Give yourself permission: chmod 700 {quoted}"
     short = f"{tempfile.gettempdir()}/run-{os.getuid()}"
     reason = "is too long for sockets, or has characters other than A-Z a-z 0-9 / . _ + -"
     return reason, f"Use a short one: mkdir -m 700 {short}; export {_RUNTIME}={short}"
@@ -62,16 +62,16 @@ def private_directory(environ: Mapping[str, str]) -> list[Finding]:
     base = supervisor.runtime_directories(environ.get(_RUNTIME, ""))[0]
     refusal = _refusal(base)
     if refusal:
-        advice = f"Have {base} made writable, or set {_RUNTIME} to a directory of yours, mode 0700."
+        advice = f"Make {base} writable, or set {_RUNTIME} to a directory you own, with mode 0700."
         return [problem(name, f"{base} {refusal}.", advice)]
     room = os.statvfs(base)
     free = room.f_bavail * room.f_frsize
     mode = stat.S_IMODE(base.stat().st_mode)
     longest = len(os.fsencode(base)) + len(_LONGEST_NAME)
-    paths = f"paths of {longest} bytes (of {_MAX_SOCKET_BYTES})"
+    paths = f"paths up to {longest} bytes (limit {_MAX_SOCKET_BYTES})"
     text = f"{base}: mode {mode:04o}, {_size(free)} free, {paths}"
     if free < _MIN_FREE_BYTES:
-        advice = f"Make room there, for the logs of panes: du -xh {base} | sort -h | tail"
+        advice = f"Make room there for panes' logs: du -xh {base} | sort -h | tail"
         return [warning(name, f"{text}.", advice)]
     return [ok(name, text)]
 
@@ -100,11 +100,11 @@ def kept_logs(state: Path, environ: Mapping[str, str]) -> list[Finding]:
     directory = given or state / "logs"
     fault = _why_unmakeable(directory)
     if fault and given:
-        advice = "Give a directory that can be written: export TMUX_DEBUG_LOG_DIR=~/logs"
+        advice = "Give a writable directory: export TMUX_DEBUG_LOG_DIR=~/logs"
         return [problem(name, fault, advice)]
     if fault:
         parent = shlex.quote(str(state.parent))
-        advice = f"Give yourself the rights, or set XDG_STATE_HOME: ls -ld {parent}"
+        advice = f"Check its permissions, or set XDG_STATE_HOME: ls -ld {parent}"
         return [warning(name, fault, advice)]
     limits = f"at most {MAX_SERVER_RUNS} runs, {_size(MAX_KEPT_BYTES)}"
     if not directory.is_dir():
@@ -112,7 +112,7 @@ def kept_logs(state: Path, environ: Mapping[str, str]) -> list[Finding]:
     try:
         runs = [one for one in os.listdir(directory) if names_run(f"{one}/")]
     except OSError as error:
-        advice = f"Give yourself the rights: ls -ld {shlex.quote(str(directory))}"
+        advice = f"Check its permissions: ls -ld {shlex.quote(str(directory))}"
         return [warning(name, f"{directory} can't be listed: {error.strerror}.", advice)]
     used = sum(_disk_bytes(directory / run) for run in runs)
     return [ok(name, f"{len(runs)} runs, {_size(used)} ({limits}) in {shown(directory)}")]
@@ -125,7 +125,7 @@ def audit(environ: Mapping[str, str]) -> list[Finding]:
     if records:
         is_there = os.path.lexists(records)
         fault = why_unfit(records) if is_there else _why_unmakeable(records.parent)
-        advice = "Give a file of its own: export TMUX_DEBUG_AUDIT=~/tmux-debug-audit.jsonl"
+        advice = "Use a separate file: export TMUX_DEBUG_AUDIT=~/tmux-debug-audit.jsonl"
         found.append(_written("audit", records, fault, advice))
     captures = _path(environ.get("TMUX_DEBUG_AUDIT_FULL", ""))
     if captures:
@@ -137,7 +137,7 @@ def audit(environ: Mapping[str, str]) -> list[Finding]:
 def _written(name: str, path: Path, fault: str, advice: str) -> Finding:
     if fault:
         return problem(name, fault, advice)
-    return ok(name, f"{path}{'' if path.exists() else ' (made when it is needed)'}")
+    return ok(name, f"{path}{'' if path.exists() else ' (created when needed)'}")
 
 
 def _path(given: str) -> Path | None:

@@ -19,22 +19,22 @@ _TIMEOUT_S = 10.0
 _INTERRUPTED = 130
 _MAX_TIMEOUT_S = 600.0
 _DESCRIPTION = """\
-Looks whether tmux-debug-mcp works on this machine: tmux, directories, limits, the kernel, options,
+Check whether tmux-debug-mcp works on this machine: tmux, directories, limits, the kernel, options,
 and the clients that are set up for it. It changes nothing."""
-_EPILOG = "The exit status is 0 if the server works, also with warnings, and 1 with a problem."
+_EPILOG = "The exit status is 1 if there is a problem, else 0, even with warnings."
 
 
 def add_arguments(made: argparse.ArgumentParser) -> None:
     """Add the arguments to the parser of the verb."""
     made.description, made.epilog = _DESCRIPTION, _EPILOG
     made.add_argument("--json", action="store_true", help="print a list of JSON objects")
-    made.add_argument("--tmux", metavar="PROGRAM", help="the tmux to look at (TMUX_DEBUG_TMUX)")
+    made.add_argument("--tmux", metavar="PROGRAM", help="the tmux to check (TMUX_DEBUG_TMUX)")
     made.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
         default=_TIMEOUT_S,
-        help="how long all of it may take (default %(default)g)",
+        help="time limit for all checks (default %(default)g)",
     )
 
 

@@ -87,7 +87,7 @@ def findings_of(checks: Sequence[Check], timeout_s: float) -> list[Finding]:
                 results[number] = check.look()
         except Exception as error:  # noqa: BLE001  a look that fails is a finding
             reason = str(error) or type(error).__name__
-            results[number] = [warning(check.name, f"Can't be looked at: {reason}", "")]
+            results[number] = [warning(check.name, f"Can't be checked: {reason}", "")]
         done.release()
 
     for number, check in enumerate(checks):
@@ -100,6 +100,6 @@ def findings_of(checks: Sequence[Check], timeout_s: float) -> list[Finding]:
             break
     findings: list[Finding] = []
     for number, check in enumerate(checks):
-        late = [warning(check.name, f"Nothing was learned within {timeout_s:g} s.", MORE_TIME)]
+        late = [warning(check.name, f"No result within {timeout_s:g} s.", MORE_TIME)]
         findings += results.get(number, check.late or late)
     return findings

@@ -46,13 +46,13 @@ def running_servers(environ: Mapping[str, str]) -> list[Finding]:
         if not servers.is_held(server.directory):
             continue
         clients = [processes.program(pid) for pid in sorted(server.clients)]
-        of = f"of {', '.join(filter(None, clients))}" if any(clients) else "without a client"
-        text = f"{server.pid} {of}, in {server.cwd}, version {server.version}"
+        of = f"used by {', '.join(filter(None, clients))}" if any(clients) else "without a client"
+        text = f"{server.pid}, {of}, in {server.cwd}, version {server.version}"
         if server.version == __version__:
             found.append(ok("running server", text))
         else:
             stop = f"tmux-debug --server {server.pid} stop"
-            advice = f"Restart its client to have {__version__}, or: {stop}"
+            advice = f"Restart its client to get {__version__}, or: {stop}"
             found.append(warning("running server", text, advice))
     return found or [ok("running servers", "none")]
 

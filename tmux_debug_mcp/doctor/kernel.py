@@ -28,7 +28,7 @@ def open_files() -> list[Finding]:
     if hard == resource.RLIM_INFINITY:
         return [ok("open files", "no limit")]
     if hard < _MIN_OPEN_FILES:
-        text = f"At most {hard}, which is enough for some {max(hard - _OWN_FILES, 0) // 3} panes."
+        text = f"At most {hard}, enough for about {max(hard - _OWN_FILES, 0) // 3} panes."
         advice = "Raise it: prlimit --nofile=65536 --pid $$, or LimitNOFILE= in systemd"
         return [warning("open files", text, advice)]
     return [ok("open files", f"at most {hard:,}")]
@@ -40,7 +40,7 @@ def inotify() -> list[Finding]:
     watches = _number("/proc/sys/fs/inotify/max_user_watches")
     fd = files.open_inotify()
     if fd < 0:
-        text = f"All {instances} instances of this user are in use, so waits notice output later."
+        text = f"All {instances} instances of this user are in use, so waits notice output late."
         advice = "Allow more: sudo sysctl fs.inotify.max_user_instances=512"
         return [warning("inotify", text, advice)]
     os.close(fd)
@@ -58,7 +58,7 @@ def pseudo_terminals() -> list[Finding]:
     except OSError as error:
         if used < most:
             advice = "Mount them: sudo mount -t devpts devpts /dev/pts"
-        return [problem(name, f"None can be made: {error.strerror}.", advice)]
+        return [problem(name, f"None can be created: {error.strerror}.", advice)]
     if most - used < _MIN_TERMINALS_LEFT:
         return [warning(name, f"{used} of {most} are in use.", advice)]
     return [ok(name, f"{used} of {most} are in use")]
@@ -82,8 +82,8 @@ def awaits() -> list[Finding]:
     """Return whether we can see that a program in a pane awaits input, by trying a real child."""
     name = "awaits input"
     if not calls.is_known_machine():
-        text = f"Can't be told on {os.uname().machine}: system calls have other numbers there."
-        return [warning(name, text, "Wait for prompts instead: wait_for in calls")]
+        text = f"Can't tell on {os.uname().machine}: system calls have other numbers there."
+        return [warning(name, text, "Wait for prompts with wait_for instead")]
     outer, inner = os.openpty()
     try:
         seen = _seen_reading(inner)
@@ -92,13 +92,13 @@ def awaits() -> list[Finding]:
         os.close(inner)
     if seen is None:
         reason, advice = _why_hidden()
-        text = f"Can't be told of programs in panes: {reason}."
+        text = f"Can't tell when programs wait for input: {reason}."
         return [warning(name, text, advice)]
     if not seen:
-        text = "A shell that read a terminal was not seen to do so."
-        advice = "If the machine was busy, look again: tmux-debug doctor"
+        text = "A shell that read its terminal was not noticed."
+        advice = "If the machine was busy, try again: tmux-debug doctor"
         return [warning(name, text, advice)]
-    return [ok(name, "can be told of programs in panes")]
+    return [ok(name, "can tell when programs wait for input")]
 
 
 def _seen_reading(terminal: int) -> bool | None:
@@ -142,7 +142,7 @@ def _why_hidden() -> tuple[str, str]:
     if "Seccomp:\t2" in Path("/proc/self/status").read_text():
         reason = "/proc/PID/syscall can't be read, and this process has a seccomp filter"
         return reason, "Allow ptrace in the container: podman run --cap-add SYS_PTRACE"
-    return "/proc/PID/syscall can't be read", "Wait for prompts instead: wait_for in calls"
+    return "/proc/PID/syscall can't be read", "Wait for prompts with wait_for instead"
 
 
 def _proc_options(mounts: str) -> list[str]:

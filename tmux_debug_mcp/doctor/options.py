@@ -45,7 +45,7 @@ def _wrong_variables(environ: Mapping[str, str]) -> list[Finding]:
             continue
         if name not in known:
             near = nearest(name, known)
-            advice = f"Did you mean {near}?" if near else f"Leave it out: unset {name}"
+            advice = f"Did you mean {near}?" if near else f"Remove it: unset {name}"
             text = f"{name} is unknown and has no effect."
             found.append(warning("options", text, advice))
         elif name in by_variable and value:

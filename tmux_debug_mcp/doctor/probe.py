@@ -85,7 +85,7 @@ def ask(words: Sequence[str], env: Mapping[str, str], directory: str, command: s
     if isinstance(cause, MCPError):
         raise ProbeError(f"It answers with an error: {cause.message}.")
     if isinstance(cause, ValidationError):
-        raise ProbeError("It answers something other than MCP.")
+        raise ProbeError("It answers with something other than MCP.")
     if isinstance(cause, OSError | ValueError):
         raise ProbeError(f"It can't be started: {cause}.")
     raise cause

@@ -51,7 +51,7 @@ def tmux(name: str, here: Surroundings) -> list[Finding]:
     if program is None:
         return [_missing(name, here.environ), _untried("tmux is missing")]
     text = f"'{program} -V' does not answer."
-    silent = problem("tmux", text, f"Look what it waits for: {shlex.quote(program)} -V")
+    silent = problem("tmux", text, f"See what it waits for: {shlex.quote(program)} -V")
     version = Check("tmux", partial(_version, program, here.environ), [silent])
     [finding] = findings_of([version], max(min(_VERSION_S, here.seconds_left / 2), _MIN_S))
     if finding.advice:
@@ -69,21 +69,21 @@ def locale_of_panes(environ: Mapping[str, str]) -> list[Finding]:
     env = pane_environment(environ)
     variable = next((variable for variable in LOCALE_VARIABLES if env.get(variable)), "LANG")
     name = env.get(variable) or "C"
-    fix = "Have panes get one: export TMUX_DEBUG_ENV='LC_ALL=C.UTF-8'"
+    fix = "Set one for panes: export TMUX_DEBUG_ENV='LC_ALL=C.UTF-8'"
     codeset = _codeset(name)
     if codeset is None:
-        text = f"{variable}={name} is not a locale of this machine. Letters may turn into escapes."
-        return [warning("locale", text, f"{fix} (locale -a lists what there is)")]
+        text = f"{variable}={name} is not a locale on this machine. Letters may turn into escapes."
+        return [warning("locale", text, f"{fix} (locale -a lists all)")]
     if codeset.upper().replace("-", "") != "UTF8":
-        text = f"{variable}={name} has {codeset}, not UTF-8. Programs will escape letters."
+        text = f"{variable}={name} uses {codeset}, not UTF-8. Programs will escape letters."
         return [warning("locale", text, fix)]
     return [ok("locale", f"{variable}={name}")]
 
 
 def _missing(name: str, environ: Mapping[str, str]) -> Finding:
     if name != "tmux":
-        advice = "Name one that can be run: export TMUX_DEBUG_TMUX=/usr/bin/tmux"
-        return problem("tmux", f"'{name}' is not there, or can't be run.", advice)
+        advice = "Set one that can be run: export TMUX_DEBUG_TMUX=/usr/bin/tmux"
+        return problem("tmux", f"'{name}' is missing or can't be run.", advice)
     path = environ.get("PATH")
     lines = [line for program, line in _INSTALLERS.items() if shutil.which(program, path=path)]
     line = lines[0] if lines else f"tmux {_NEEDED} or newer, with your system's package manager"
@@ -113,15 +113,15 @@ def _version(program: str, environ: Mapping[str, str]) -> list[Finding]:
         if error.errno == errno.EAGAIN:
             advice = "End some processes, or raise the limit: prlimit --nproc=8192 --pid $$"
             return [problem(name, text, advice)]
-        return [problem(name, text, "Name another one: export TMUX_DEBUG_TMUX=/usr/bin/tmux")]
+        return [problem(name, text, "Set another one: export TMUX_DEBUG_TMUX=/usr/bin/tmux")]
     answer = done.stdout.decode(errors="replace").strip()
     if is_new_enough(answer):
         return [ok(name, f"{answer}, {program}")]
     if _NO_UTF_8 in answer:
         text = f"'{program} -V' says: {answer}."
         return [problem(name, text, "Set a locale with UTF-8: export LC_CTYPE=C.UTF-8")]
-    text = f"'{program}' is {answer or 'no tmux'}; {_NEEDED} or newer is needed."
-    advice = "Install a newer one, and name it: export TMUX_DEBUG_TMUX=/path/to/tmux"
+    text = f"'{program}' is {answer or 'not tmux'}; {_NEEDED} or newer is needed."
+    advice = "Install a newer one, and set its path: export TMUX_DEBUG_TMUX=/path/to/tmux"
     return [problem(name, text, advice)]
 
 
@@ -142,8 +142,8 @@ def _server(program: str, environ: Mapping[str, str], directory: str) -> list[Fi
     started = ok(_START, text)
     if _is_described(term):
         return [started, ok("terminal", f"TERM={term}")]
-    text = f"Panes have TERM={term}, which terminfo does not have here. vim and less need it."
-    advice = f"Install ncurses-base or ncurses-term, until this finds it: infocmp {term}"
+    text = f"Panes have TERM={term}, which this machine's terminfo lacks. vim and less need it."
+    advice = f"Install ncurses-base or ncurses-term, so that this finds it: infocmp {term}"
     return [started, warning("terminal", text, advice)]
 
 

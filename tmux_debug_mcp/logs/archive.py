@@ -125,7 +125,7 @@ class Archive:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StartError(
-                f"The log directory can't be made: {error}. Give a path that can be written."
+                f"The log directory can't be created: {error}. Give a writable path."
             ) from error
         if not os.access(self._directory, os.W_OK | os.X_OK):
             raise StartError(

@@ -83,7 +83,7 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
         )
     if _LINE_FEED.search(_NO_LINE_FEED.sub(".", pattern)):
         raise ArgumentError(
-            f"Parameter '{name}' matches within one line, so it never matches a line feed (\\n). "
+            f"Parameter '{name}' is matched line by line, so it never matches a line feed (\\n). "
             "Use ^ and $ for the ends of a line, and look for one line."
         )
     options = re2.Options()
@@ -97,8 +97,8 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
         explanation: bytes = error.args[0] if error.args else b""
         reason = explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
         raise ArgumentError(
-            f"Parameter '{name}' is not a regular expression of RE2 ({reason}). "
-            "Escape what is meant literally; look-around and back references are not available."
+            f"Parameter '{name}' is not an RE2 regular expression ({reason}). Escape literal "
+            "characters; look-around and back references are not supported."
         ) from None
 
 

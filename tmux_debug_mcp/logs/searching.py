@@ -80,7 +80,7 @@ async def search(
     parts: list[Excerpt] = []
     older = len(matches) - shown_matches
     if older:
-        parts.append(note(f"{older} older lines that match left out"))
+        parts.append(note(f"{older} older matching lines left out"))
     for first, data in found:
         text = await clean_text(log, data, first, is_line=True)
         lines = text.removesuffix("\n").split("\n")

@@ -151,7 +151,7 @@ def directory(base: str | Path, cwd: str | None) -> Path:
         )
     if not os.access(path, os.X_OK):
         raise ArgumentError(
-            f"Parameter 'cwd' is '{cwd}', which we may not enter. Give another directory."
+            f"Parameter 'cwd' is '{cwd}', which can't be entered. Give another directory."
         )
     return Path(path)
 
@@ -169,7 +169,7 @@ def check_size(settings: Settings, new: NewPane) -> None:
     if size > limit:
         raise ArgumentError(
             f"Parameters 'command' and 'env' come to {size} bytes with the inherited environment; "
-            f"the system takes {limit}. Put large values into files."
+            f"the limit is {limit}. Put large values into files."
         )
 
 

@@ -237,14 +237,14 @@ async def type_secret(pane: Pane, secret: str) -> None:
     """
     if CONTROLS.search(secret):
         raise ToolError(
-            "The secret has a control character, which could end it early and have the rest run "
-            "as a command. Nothing was typed. Give a single line of text."
+            "The secret contains a control character, which could end it early and run the rest as "
+            "a command. Nothing was typed. Give a single line of text."
         )
     size = len(secret.encode())
     if size > MAX_SECRET_BYTES:
         raise ToolError(
-            f"The secret has {size} bytes, and a terminal keeps {MAX_SECRET_BYTES} of a line. "
-            "Nothing was typed. Give it to the program in a file."
+            f"The secret has {size} bytes, but a terminal line holds {MAX_SECRET_BYTES}. Nothing "
+            "was typed. Give it to the program in a file."
         )
     async with pane.keyboard.lock:
         await check_hidden_input(pane)
@@ -252,9 +252,9 @@ async def type_secret(pane: Pane, secret: str) -> None:
         if modes and set(modes.special_characters) & set(secret.encode()):
             # This goes on record, so it does not say which one.
             raise ToolError(
-                "The secret has a character that erases, ends or interrupts a line in pane "
-                f"'{pane.id}', as stty -a shows. Nothing was typed. End the program, run stty "
-                "sane in the pane and start it again."
+                "The secret contains a character that erases, ends or interrupts a line in pane "
+                f"'{pane.id}' (see stty -a). Nothing was typed. End the program, run stty sane in "
+                "the pane and start it again."
             )
         before = pane.terminal.begin_typing()
         await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",)))
@@ -264,8 +264,8 @@ async def type_secret(pane: Pane, secret: str) -> None:
     printed = pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES)
     if len(secret) >= _MIN_ECHO_CHARACTERS and secret.encode() in printed:
         raise ToolError(
-            f"The secret was typed, and pane '{pane.id}' has shown it: echo was on, or the program "
-            "has printed it. It is in the pane's log. Change it."
+            f"The secret was typed, and pane '{pane.id}' showed it: echo was on, or the program "
+            "printed it. It is in the pane's log. Change it."
         )
 
 

@@ -142,7 +142,7 @@ class Recording:
         if self.is_over:
             return False
         if self._written + len(line) > MAX_RECORDING_BYTES:
-            self.stop(f"it came to {MAX_RECORDING_BYTES >> 20} MiB")
+            self.stop(f"it reached {MAX_RECORDING_BYTES >> 20} MiB")
             return False
         cause = None
         try:
@@ -166,7 +166,7 @@ def _create(path: Path) -> int:
         return os.open(path, flags, 0o600)
     except FileExistsError:
         raise ArgumentError(
-            f"Parameter 'path' is '{path}', which is there already. Give another one."
+            f"Parameter 'path' is '{path}', which already exists. Give another one."
         ) from None
     except OSError as error:
         raise ArgumentError(

@@ -216,5 +216,5 @@ async def _wait_until_ready(
     if watch.activity:
         program = watch.activity.snapshot.foreground or program
         blocked = pane.terminal.blocked_on(watch.activity)
-    why_not = f"after {timeout_s:g} s {program} does not read what is typed"
+    why_not = f"after {timeout_s:g} s, {program} is not reading input"
     return f"{why_not}; blocked: {blocked}" if blocked else why_not

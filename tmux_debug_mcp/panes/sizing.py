@@ -51,8 +51,8 @@ async def resize(engine: Engine, pane: Pane, columns: int, rows: int) -> None:
     async with arranging(engine, pane.window):
         if len(engine.panes_in(pane.window)) > 1:
             raise ArgumentError(
-                f"Pane '{pane.id}' shares its window with others, and can't have a size of its "
-                "own. Leave the size out."
+                f"Pane '{pane.id}' shares its window with others, so it can't have its own size. "
+                "Omit the size."
             )
         size = ("-x", str(columns), "-y", str(rows))
         await pane.tmux(("resize-window", "-t", pane.target, *size))

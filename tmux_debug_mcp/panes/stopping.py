@@ -45,7 +45,7 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
         if number == signal.SIGINT and pane.keyboard.is_line_used:
             await pane.keyboard.press(INTERRUPT)
             pane.keyboard.release_line()
-        return "nothing runs there, the shell is at its prompt"
+        return "nothing runs there: the shell is at its prompt"
     clock, times = pane.clock, pane.clock.times
     plan = StopPlan(times, is_interrupt=number == signal.SIGINT)
     async with watching(pane) as watch:
@@ -63,7 +63,7 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
             if plan.is_in_vain(activity, moment.now):
                 foreground = activity.snapshot.foreground or "it"
                 awaits = activity.awaits.value if activity.awaits else "input"
-                return f"{foreground} runs on and awaits {awaits}; {advice}"
+                return f"{foreground} keeps running and awaits {awaits}; {advice}"
     state = await pane.state()
     if not state.is_running:
         return None
@@ -96,7 +96,7 @@ async def _act(
                 await pane.keyboard.press(INTERRUPT)
             return None
         case StopAction.REFUSE:
-            return "the shell itself is at work, which only SIGINT stops"
+            return "the shell itself is busy, and only SIGINT stops it"
         case StopAction.SIGNAL_LIST:
             # The shell that started the program, and waits for it.
             program = processes.read_stat(snapshot.pid) if snapshot.pid else None
@@ -179,7 +179,7 @@ async def stop_for_shell(
         await interrupt()
         with clock.move_on_after(times.redraw_s):
             await _prompts(group, before, clock)
-    return "nothing runs there, the shell has the terminal"
+    return "nothing runs there: the shell has the terminal"
 
 
 async def _prompts(shell: int, before_ns: int, clock: Clock) -> None:

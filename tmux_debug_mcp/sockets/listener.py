@@ -31,7 +31,7 @@ from .connection import Connection, ServerGoneError, peer_of
 # Further callers are sent away. Each one that waits holds a connection.
 MAX_CONNECTIONS = 64
 _TOO_MANY = (
-    f"The server has {MAX_CONNECTIONS} callers already. Try again when one of them has ended."
+    f"The server already has {MAX_CONNECTIONS} callers. Try again when one of them has ended."
 )
 # The exit status of callers that are refused.
 _REFUSED = 125
@@ -202,7 +202,7 @@ def program_of(pid: int) -> str:
     """Return the name and the id of a process, for the record: `claude (pid 4711)`."""
     stat = processes.read_stat(pid)
     if stat is None:
-        return "a process that is not known"
+        return "an unknown process"
     return f"{plain_name(stat.comm)} (pid {pid})"
 
 
@@ -314,7 +314,7 @@ class Listener:
             pass
         except* Exception as error:  # noqa: BLE001  it ends this connection and no other
             traceback.print_exc(file=sys.stderr)
-            caller.send_away(f"The server failed: {first_of(error)!r}. It goes on.")
+            caller.send_away(f"The server failed: {first_of(error)!r}. It keeps running.")
         finally:
             self._connected -= 1
             caller.close()
@@ -346,7 +346,9 @@ def claim(directory: str) -> Listener | None:
     try:
         listener = Listener(new_directory(os.path.dirname(directory)))
     except OSError as error:
-        raise StartError(f"The socket's directory {directory} can't be made: {error}.") from error
+        raise StartError(
+            f"The socket's directory {directory} can't be created: {error}."
+        ) from error
     deadline = time.monotonic() + _CLAIM_S
     with contextlib.ExitStack() as undo:
         undo.callback(listener.close)
@@ -359,8 +361,9 @@ def claim(directory: str) -> Listener | None:
                 _check_owner(directory)
                 if time.monotonic() > deadline:
                     raise StartError(
-                        f"The socket's directory '{directory}' can't be made ({error.strerror}). "
-                        "Remove it, or set XDG_RUNTIME_DIR to a directory of your own."
+                        f"The socket's directory '{directory}' can't be created "
+                        f"({error.strerror}). Remove it, or set XDG_RUNTIME_DIR to a directory of "
+                        "your own."
                     ) from error
                 files.remove_unheld(directory)  # of a server that was killed
                 time.sleep(_POLL_S)
@@ -384,7 +387,7 @@ def _check_owner(directory: str) -> None:
         if os.lstat(directory).st_uid != os.geteuid():
             raise StartError(
                 f"The socket's directory '{directory}' belongs to another user. Set "
-                "XDG_RUNTIME_DIR to a directory of your own, of mode 0700."
+                "XDG_RUNTIME_DIR to a directory of your own, with mode 0700."
             )
 
 

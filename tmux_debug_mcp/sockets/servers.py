@@ -29,7 +29,7 @@ _MAX_FACTS_BYTES = 1 << 16
 _MAX_ANCESTORS = 100
 # Why a caller may mean a server that serves another directory.
 ONLY_ONE = "it is your only detached one"
-HAS_PANE = "it has a running pane of that name"
+HAS_PANE = "it has a running pane with that name"
 # How many other servers an error names, on one line.
 _MAX_OTHERS = 4
 
@@ -46,7 +46,7 @@ class NoServerError(CommandError):
     """
 
     def __init__(self, others: str) -> None:
-        super().__init__(f"No server is yours here. Start one: tmux-debug start{others}")
+        super().__init__(f"You have no server here. Start one: tmux-debug start{others}")
         self.others = others
 
 
@@ -281,7 +281,7 @@ def meant(
             if caller.wanted in (str(one.pid), one.directory):
                 return one, "it is named"
         raise WhichServerError(f"There is no server '{caller.wanted}'. {_listed(servers)}")
-    found, reason = _of_ancestor(servers, caller), "it, or its client, has started this"
+    found, reason = _of_ancestor(servers, caller), "it or its client started this"
     detached = [one for one in servers if one.keep_s is not None]
     if not found:
         found = [one for one in detached if one.cwd == caller.cwd]
@@ -292,7 +292,7 @@ def meant(
         near = [one for one in detached if os.path.realpath(os.path.dirname(one.directory)) == base]
         started = _started_by_ancestor(near, caller)
         if len(started) == 1:
-            return started[0], "this shell has started it"
+            return started[0], "this shell started it"
         found = [one for one in near if not one.clients]
         reason = ONLY_ONE
     if len(found) > 1 and has_pane:
@@ -305,7 +305,7 @@ def meant(
     if len(found) == 1:
         return found[0], reason
     if found and not is_elsewhere:
-        raise WhichServerError(f"Several servers can be meant. Name one. {_listed(found)}")
+        raise WhichServerError(f"Several servers match. Choose one. {_listed(found)}")
     raise NoServerError(_others(servers))
 
 
@@ -339,7 +339,7 @@ def _others(servers: list[Server]) -> str:
         return ""
     shown = ", ".join(f"{server.pid} ({server.cwd})" for server in servers[:_MAX_OTHERS])
     more = len(servers) - _MAX_OTHERS
-    return f"\nOr name another's with --server: {shown}" + (f", and {more} more" * (more > 0))
+    return f"\nOr choose another's with --server: {shown}" + (f", and {more} more" * (more > 0))
 
 
 def ancestors(pid: int) -> list[int]:

@@ -132,7 +132,7 @@ class Supervisor:
             self.directory = directory
             return
         raise StorageError(
-            str(self.directory), "it was removed, and so were the directories that may hold it"
+            str(self.directory), "it was removed, as were the directories that could hold it"
         )
 
     def end(self) -> None:

@@ -158,7 +158,7 @@ def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
     if _PANE_ID.fullmatch(target):
         by_id = [row for row in rows if row.pane_id == target]
         if not by_id:
-            raise TargetNotFoundError(target, "there is no pane of this id")
+            raise TargetNotFoundError(target, "there is no pane with this id")
         return by_id[0]
     # As a window first, since a window's name may end like a pane.
     try:
@@ -194,7 +194,7 @@ def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> lis
     if _WINDOW_ID.fullmatch(target):
         by_id = [row for row in rows if row.window_id == target]
         if not by_id:
-            raise TargetNotFoundError(whole_target, "there is no window of this id")
+            raise TargetNotFoundError(whole_target, "there is no window with this id")
         return by_id
     session_rows, window = _split_session(rows, target, whole_target)
     if not window:

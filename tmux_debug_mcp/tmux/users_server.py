@@ -299,7 +299,7 @@ class UsersServer:
                     await self.clock.sleep(times.poll_s)
                 raise CommandError(commands[0][0], errors.strip())
             return output
-        reason = f"no answer in {times.answer_s:g} s; it may yet do what it was asked"
+        reason = f"no answer in {times.answer_s:g} s; it may still do what it was asked"
         raise TmuxStuckError(self._path, reason)
 
     @contextlib.contextmanager
@@ -366,7 +366,7 @@ def _send_signal(row: PaneRow, name: str) -> None:
     if leader is None or leader.tpgid <= 0 or not terminals.is_at(row.pane_tty, leader.tty):
         raise SignalError(name, "the processes of that pane can't be seen from here")
     if leader.tpgid == leader.pgrp:
-        raise SignalError(name, "only the pane's own program runs there, and closes it at its end")
+        raise SignalError(name, "only the pane's own program runs there; its end closes the pane")
     try:
         os.killpg(leader.tpgid, signal.Signals[name])
     except ProcessLookupError:

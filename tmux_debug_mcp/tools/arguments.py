@@ -188,8 +188,8 @@ class Parser:
         for name, text in _strings(given):
             if _NO_CHARACTER.search(text):
                 raise ArgumentError(
-                    f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it "
-                    "out."
+                    f"Parameter '{name}' contains a NUL character or half a surrogate pair. Remove "
+                    "it."
                 )
         return {
             one.keyword: int(given[one.name]) if one.is_whole else given[one.name]

@@ -146,7 +146,7 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
             raise
         raise KeysError(
             "The secret keys can't be typed as they are. Set literal, and send key names in a "
-            "call of their own."
+            "separate call."
         ) from None
     step_timeout_s = DEFAULT_TIMEOUT_S if given.timeout_s is None else given.timeout_s
     matcher = conditions.matcher() if conditions else None
@@ -300,8 +300,8 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
 def _check_no_ansi(arguments: CapturePane, other: str) -> None:
     if arguments.ansi:
         raise ArgumentError(
-            f"Parameter 'ansi' is for what is on the screen, not for parameter '{other}'. Leave "
-            "one of them out."
+            f"Parameter 'ansi' is for the screen, and can't be combined with parameter '{other}'. "
+            "Omit one of them."
         )
 
 
@@ -327,7 +327,7 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
     command, timeout_s = arguments.command, arguments.timeout_s
     if arguments.pane_id is not None and arguments.cwd is not None:
         raise ArgumentError(
-            "Parameter 'cwd' is for a new pane. Leave it out, or begin the command with cd."
+            "Parameter 'cwd' is for a new pane. Omit it, or begin the command with cd."
         )
     new = NewPane(command, cwd=arguments.cwd, is_evictable=True)
     check(new)
@@ -375,9 +375,7 @@ async def _output(log: Log, start: int, end: int) -> Excerpt:
 async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
     names = [arguments.pane_id] if isinstance(arguments.pane_id, str) else arguments.pane_id
     if arguments.since is not None and len(names) > 1:
-        raise ArgumentError(
-            "Parameter 'since' is a cursor of one pane. Give one pane, or leave it out."
-        )
+        raise ArgumentError("Parameter 'since' is a cursor of one pane. Give one pane, or omit it.")
     given = (arguments.pattern, arguments.stop_pattern, arguments.idle_s)
     names_no_condition = given == (None, None, None) and arguments.port is None
     if arguments.show is not None:
@@ -407,7 +405,7 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
 async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
     pane = await engine.find(arguments.pane_id)
     state = await engine.kill(pane)
-    ending = "it is not known how" if state.is_running else str(state)
+    ending = "how it ended is unknown" if state.is_running else str(state)
     confirmed = f"Killed pane '{pane.id}' ({ending})"
     blocks = [confirmed, status(pane, state)]
     return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))

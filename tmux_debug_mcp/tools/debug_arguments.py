@@ -41,7 +41,7 @@ _WaitFor = Annotated[str | None, string("Regular expression to wait for")]
 _StopPattern = Annotated[str | None, string("Another that ends it, e.g. 'error|panic'")]
 _Port = Annotated[int | None, argument("Wait until it listens there", minimum=1, maximum=65535)]
 _StartTimeout = Annotated[
-    float | None, _timeout("Most seconds to wait (default 1, with wait_for or port 30)")
+    float | None, _timeout("Max seconds to wait (default 1, with wait_for or port 30)")
 ]
 _Show = Annotated[str | None, string("Return only lines that match")]
 
@@ -74,7 +74,7 @@ class SendKeys:
     show: _Show = None
     timeout_s: Annotated[
         float | None,
-        _timeout("Most seconds to wait (default 1, with wait_for and for each step 30)"),
+        _timeout("Max seconds to wait (default 1, with wait_for and for each step 30)"),
     ] = None
 
 
@@ -108,14 +108,14 @@ class Wait:
     pattern: Annotated[str | None, string("Regular expression for a line")] = None
     stop_pattern: _StopPattern = None
     idle_s: Annotated[
-        float | None, argument("Until nothing is printed for so many seconds", minimum=0)
+        float | None, argument("Until no output for this many seconds", minimum=0)
     ] = None
     port: _Port = None
     since: Annotated[
         int | None, argument("Cursor to begin at (default: the last keys sent)", minimum=0)
     ] = None
     show: _Show = None
-    timeout_s: Annotated[float, _timeout("Most seconds to wait (default 30)")] = DEFAULT_TIMEOUT_S
+    timeout_s: Annotated[float, _timeout("Max seconds to wait (default 30)")] = DEFAULT_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,36 +64,35 @@ USERS_INSTRUCTIONS = (
 SENTENCES: Mapping[type[errors.ToolError], str] = {
     errors.PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
     errors.PaneExitedError: (
-        "Tab '{window_id}' has ended ({ending}): no shell is there any more. Use "
-        "read_logs_from_tab to read its last output, or create_tab to make another."
+        "Tab '{window_id}' has ended ({ending}): its shell is gone. Use read_logs_from_tab to read "
+        "its last output, or create_tab to make another."
     ),
     errors.PaneLostError: (
-        "Tab '{window_id}' was lost: its tmux window or server ended from outside. Use create_tab "
-        "to make another."
+        "Tab '{window_id}' was lost: something else ended its tmux window or server. Use "
+        "create_tab to make another."
     ),
     errors.PaneLimitError: (
-        "There are {most} tabs and all are running. Use close_tab to close those that are no "
-        "longer needed."
+        "All {most} tabs are running. Use close_tab to close those you no longer need."
     ),
     errors.KeyboardHeldError: (
         "{person} has the keyboard of tab '{window_id}'. Nothing can be typed, run or stopped "
         "there until they let go. Wait, or use another tab."
     ),
     errors.BusyError: (
-        "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. Use stop_process to stop "
-        "that, or another tab."
+        "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. Stop it with stop_process, "
+        "or use another tab."
     ),
     errors.NotAtPromptError: (
-        "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Use stop_process to stop "
-        "that, or another tab. Shells can be bash, zsh, dash, fish and busybox sh."
+        "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Stop it with "
+        "stop_process, or use another tab. Supported shells: bash, zsh, dash, fish and busybox sh."
     ),
     errors.ShellNotReadyError: (
-        "Tab '{window_id}': {shell} is not at its prompt; it is at work, or asks for something. "
+        "Tab '{window_id}': {shell} is not at its prompt; it is busy or asking for something. "
         "Nothing was run. Use read_logs_from_tab to see what it shows, start_process to answer, or "
         "stop_process to interrupt it."
     ),
     errors.ForeignShellError: (
-        "Tab '{window_id}' has a {shell} of another user or in a container, which can't read the "
+        "Tab '{window_id}': its {shell} runs as another user or in a container, and can't read the "
         "command's file. Use start_process to type the command there, and read_logs_from_tab."
     ),
     errors.JobNotTakenError: (
@@ -101,12 +100,10 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "read_logs_from_tab to see what it is doing."
     ),
     errors.LogLostError: (
-        "Tab '{window_id}': what it printed could not be written to {path}. The command was run; "
-        "how it ended is lost. Make room there."
+        "Tab '{window_id}': its output could not be written to {path}. The command ran; how it "
+        "ended is lost. Make room there."
     ),
-    errors.CommandError: (
-        "tmux {tmux_command} failed: {reason}. Use list_tabs to see what is there."
-    ),
+    errors.CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see all tabs.",
     errors.TmuxGoneError: (
         "The tmux server has ended and its tabs with it. The next create_tab starts a new one."
     ),
@@ -153,7 +150,7 @@ class Tabs:
         archive = self.engine.archive
         if "/" in window_id or (archive and archive.runs_with(window_id)):
             raise errors.ArgumentError(
-                f"Tab '{window_id[:80]}' has ended, and at best its log is left. Use "
+                f"Tab '{window_id[:80]}' has ended; only its log may be left. Use "
                 "read_logs_from_tab, or create_tab to make another."
             )
         raise errors.PaneNotFoundError(window_id)
@@ -344,7 +341,7 @@ async def execute_command(
 ) -> Answer:
     users = tabs.users_for(window_id)
     if users:
-        reason = "what a command prints, and its exit code, can't be told there"
+        reason = "a command's output and exit code can't be determined there"
         await users.refuse(window_id, reason)
     check(NewPane(command))
     pane = tabs.usable(window_id)
@@ -367,10 +364,10 @@ def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
         awaits = outcome.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
         if awaits is Awaits.HIDDEN_INPUT:
-            remarks.append(f"It runs on and awaits hidden input; {ask_a_person(pane)}.")
+            remarks.append(f"It keeps running and awaits hidden input; {ask_a_person(pane)}.")
         else:
             remarks.append(
-                "It runs on and awaits that: answer with start_process, or stop it with "
+                "It keeps running and awaits that: answer with start_process, or stop it with "
                 "stop_process."
             )
     if outcome.excerpt.cut_bytes:
@@ -470,7 +467,7 @@ async def stream_logs(
     window_id: _ReadableTab,
     from_byte: Annotated[int, whole("Offset to start at (default 0)", minimum=0)] = 0,
     max_bytes: Annotated[
-        int, whole("Most bytes to read (default 65536)", minimum=1, maximum=MAX_CHUNK_BYTES)
+        int, whole("Max bytes to read (default 65536)", minimum=1, maximum=MAX_CHUNK_BYTES)
     ] = 65_536,
     *,
     strip_ansi: _StripAnsi = False,
@@ -483,8 +480,8 @@ async def stream_logs(
         state = await tab.state()
         if from_byte > tab.log.size:
             raise errors.ArgumentError(
-                f"Parameter 'from_byte' is {from_byte}, and the log has {state.cursor} bytes. "
-                f"Give at most {state.cursor}."
+                f"Parameter 'from_byte' is {from_byte}, but the log has {state.cursor} bytes. Give "
+                f"at most {state.cursor}."
             )
         piece = await read_chunk(
             tab.log,
@@ -516,11 +513,11 @@ async def set_history_limit(
 ) -> Answer:
     if tabs.users:
         raise errors.ToolError(
-            "The history limit of the user's own tmux server is an option of the user's, and is "
-            "left alone."
+            "The history limit of the user's own tmux server is the user's option, and was not "
+            "changed."
         )
     await tabs.engine.host.set_history_limit(limit)
-    note = "It holds for tabs that are created from now on."
+    note = "It applies to tabs created from now on."
     return json_answer(None, {"success": True, "note": note})
 
 

@@ -58,26 +58,25 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "Session '{session}' not found. Use listSessions to see the sessions, or createSession."
     ),
     errors.AmbiguousNameError: (
-        "Name '{name}' is that of {count} sessions: {ids}. Give one of these instead."
+        "{count} sessions are named '{name}': {ids}. Give one of these instead."
     ),
     errors.PaneExitedError: (
         "Session '{session}' has ended ({ending}). Use getContent to read its last output, or "
-        "createSession to start anew."
+        "createSession to start again."
     ),
     errors.PaneLostError: (
-        "Session '{session}' was lost: its tmux window or server ended from outside. Use "
+        "Session '{session}' was lost: something else ended its tmux window or server. Use "
         "createSession to make another."
     ),
     errors.PaneLimitError: (
-        "There are {most} sessions and all are running. Use closeSession to close those that are "
-        "no longer needed."
+        "All {most} sessions are running. Use closeSession to close those you no longer need."
     ),
     errors.KeyboardHeldError: (
         "{person} has the keyboard of session '{session}'. Nothing can be typed there until they "
         "let go. Wait, or work in another session."
     ),
     errors.CommandError: (
-        "tmux {tmux_command} failed: {reason}. Use listSessions to see what is there."
+        "tmux {tmux_command} failed: {reason}. Use listSessions to see all sessions."
     ),
     errors.TmuxGoneError: (
         "The tmux server has ended and its sessions with it. The next call starts a new one."
@@ -273,7 +272,7 @@ async def create_session(
     async with sessions.engine.naming:
         if await sessions.engine.running_pane(name):
             raise errors.LimitReachedError(
-                f"Session '{name}' is there already. Use it, or closeSession first."
+                f"Session '{name}' already exists. Use it, or closeSession first."
             )
         pane = await sessions.create(
             name,
@@ -378,7 +377,7 @@ async def stop_recording(sessions: Sessions, session: _Session = DEFAULT) -> Ans
         )
     if not recording.path.exists():
         raise errors.ToolError(
-            f"The recording is lost: its file {recording.path} was removed meanwhile."
+            f"The recording is lost: its file {recording.path} has been removed."
         )
     cut = f" until {recording.reason}" if recording.reason else ""
     text = f"Recorded {recording.duration_s:.1f} s{cut}, {recording.events} events: "

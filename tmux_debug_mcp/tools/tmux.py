@@ -35,29 +35,27 @@ INSTRUCTIONS = (
 
 SENTENCES: Mapping[type[errors.ToolError], str] = {
     errors.PaneNotFoundError: (
-        "Target '{target:head}' is gone. Use tmux_list_panes to see what is there."
+        "Target '{target:head}' is gone. Use tmux_list_panes to see all panes."
     ),
-    errors.AmbiguousNameError: "Target '{target}' means {count} panes. Give an id.",
+    errors.AmbiguousNameError: "Target '{target}' matches {count} panes. Give an id.",
     errors.PaneExitedError: (
         "Pane '{target}' has ended ({ending}): nothing there reads keys. Use tmux_read_pane to "
-        "read its last output or tmux_create_window to start anew."
+        "read its last output or tmux_create_window to start again."
     ),
     errors.PaneLostError: (
-        "Pane '{target}' was lost: its window or the tmux server ended from outside. Use "
-        "tmux_list_panes to see what is there."
+        "Pane '{target}' was lost: something else ended its window or the tmux server. Use "
+        "tmux_list_panes to see all panes."
     ),
     errors.MixedKeysError: (
-        "'{key:head}' is a key's name, and keys do not mix with text. Send these one after the "
+        "'{key:head}' is a key name, which can't be mixed with text. Send these one after the "
         "other: {steps}; or set literal to type all of it as text."
     ),
     errors.KeyboardHeldError: (
         "{person} has the keyboard of a pane in the window of '{target}'. Until they let go, that "
-        "pane takes no keys, and the panes of that window stay as they are. Wait, or work in "
-        "another window."
+        "pane takes no keys, and that window's panes can't change. Wait, or work in another window."
     ),
     errors.PaneLimitError: (
-        "There are {most} panes and all are running. Use tmux_kill to end those that are no longer "
-        "needed."
+        "All {most} panes are running. Use tmux_kill to end those you no longer need."
     ),
     errors.TmuxGoneError: (
         "The tmux server has ended and its panes with it. The next tmux_create_session starts a "
@@ -127,7 +125,7 @@ async def create_session(
 
 def _created(text: str, made: Made) -> Answer:
     if made.is_gone:
-        text += "; its command has ended already"
+        text += "; its command has already ended"
     has_ended = made.is_gone or made.exit_code is not None or made.signal is not None
     outcome = {
         "reason": "exited" if has_ended else "started",
@@ -417,5 +415,5 @@ async def _read_rows(server: Server, row: PaneRow, first: int, count: int | None
         after = start + shown.count("\n") + 1
     blocks = [shown]
     if len(shown) < len(text) or end < last:
-        blocks.append(f"[go on with start_line {after}]")
+        blocks.append(f"[continue with start_line {after}]")
     return Answer(blocks, pane_id=row.pane_id, output=shown)

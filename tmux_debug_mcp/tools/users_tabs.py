@@ -60,7 +60,7 @@ class UsersTabs:
         made = await server.create_window(session, name, None, flags + variables)
         remarks = []
         if made.is_gone:
-            remarks.append("It has ended already.")
+            remarks.append("It has already ended.")
         if login is not None:
             remarks.append("The user's tmux decides whether shells are login shells.")
         windows = {row.window_id: row.window_name for row in await server.rows()}
@@ -79,10 +79,10 @@ class UsersTabs:
         problem = "has no session"
         if sessions:
             names = ", ".join(row.session_name for row in sessions.values())
-            problem = f"has several sessions ({names}), and not one that is attached"
+            problem = f"has several sessions ({names}), and none is attached"
         raise ToolError(
-            f"The user's tmux server at {self._settings.socket} {problem}, so it is not known "
-            "where to make a tab. Ask the user to make one, and use list_tabs then."
+            f"The user's tmux server at {self._settings.socket} {problem}, so it is unclear where "
+            "to create a tab. Ask the user to create one, then use list_tabs."
         )
 
     async def list_tabs(self) -> Answer:

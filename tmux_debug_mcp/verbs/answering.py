@@ -126,10 +126,13 @@ class Verbs:
         again, cwd = pane.made_by, self._engine.directory_of(pane)
         if again.program:
             raise ArgumentError(
-                f"Pane '{pane.id}' was not made by a command. Restart its program in its shell."
+                f"Pane '{pane.id}' was not created from a command. Restart its program in its "
+                "shell."
             )
         if not os.path.isdir(cwd):
-            raise ArgumentError(f"The directory of pane '{pane.id}' is gone: {cwd}. Make it again.")
+            raise ArgumentError(
+                f"The directory of pane '{pane.id}' is gone: {cwd}. Create it again."
+            )
         size = f"{pane.log.columns}x{pane.log.rows}"
         made: dict[str, Any] = {"command": again.command, "cwd": cwd, "size": size}
         given = {"env": dict(again.env), "name": again.name}

@@ -62,9 +62,9 @@ async def answer(
         given = Wait(**parser.parse(request.arguments))
         names = [given.pane_id] if isinstance(given.pane_id, str) else given.pane_id
         if given.since is not None and len(names) > 1:
-            raise ArgumentError("--since is a cursor of one pane. Give one pane, or leave it out.")
+            raise ArgumentError("--since is a cursor of one pane. Give one pane, or omit it.")
         if given.idle_s is not None:
-            raise ArgumentError("--idle is for a single wait. Leave it out, or leave out --follow.")
+            raise ArgumentError("--idle is for a single wait. Omit it, or omit --follow.")
         panes = [await engine.find(name) for name in dict.fromkeys(names)]
         for pane in panes:
             if given.since is not None and given.since > pane.log.size:
@@ -102,7 +102,7 @@ class _News:
 
     def __str__(self) -> str:
         remarks = [f"{self.others} more before it"] if self.others else []
-        remarks += [f"{self.passed_bytes} bytes were passed over"] if self.passed_bytes else []
+        remarks += [f"{self.passed_bytes} bytes were skipped"] if self.passed_bytes else []
         line = f"[{'; '.join([f'{shown_name(self.pane)} {self.what}', *remarks])}] {self.text}"
         return line.rstrip()[:_MAX_LINE_CHARACTERS]
 

@@ -8,18 +8,18 @@ from .registry import SECTIONS, VERBS, Verb
 _OVERVIEW = """\
 usage: tmux-debug [--server PID] VERB ...
 
-The panes of a running tmux-debug-mcp server, from a shell.
+Use the panes of a running tmux-debug-mcp server from a shell.
 
 {sections}
-tmux-debug VERB --help has the flags of a verb and an example. Output goes to standard output, the
-status line to standard error, and --json has both. The server is the one that --server or
+tmux-debug VERB --help shows a verb's flags and an example. Output goes to standard output, the
+status line to standard error; --json prints both. The server is the one that --server or
 TMUX_DEBUG_SERVER names, else that of the pane or the MCP client that this shell belongs to, else
 the detached one of this directory, else the one this shell started, else your only detached one.
-`ps` shows all of them, and which one is taken.
-In a pane of the server, verbs print the program's text and errors only, as with -q.
+`ps` shows all of them, and which one is used.
+In a pane of the server, verbs print only the program's text and errors, as with -q.
 
 Exit status: 0 done; 1 it ended otherwise; 124 timed out; 125 refused or wrong; 126 `run` awaits
-input. `run` has else the exit code of its command.
+input. Otherwise, `run` exits with its command's code.
 """
 
 

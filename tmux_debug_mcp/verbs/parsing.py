@@ -96,7 +96,7 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         return Request("replay", "replay", {"pane_id": words[1] if words[1:] else None})
     verb = verb_of(words)
     if verb.handler:
-        raise UsageError(f"Verb '{verb.name}' is for the caller. Run it by tmux-debug.")
+        raise UsageError(f"Verb '{verb.name}' is for the caller. Run it with tmux-debug.")
     given = parser_of(verb).parse_args(words[1:])
     if verb in SECTIONS[PEOPLE]:
         arguments = {"pane_id": given.pane_id}
@@ -129,7 +129,7 @@ def _every_s(given: argparse.Namespace) -> float:
     if given.every is None:
         return 0.0
     if not given.follow:
-        raise UsageError("--every is for events. Give --follow as well.")
+        raise UsageError("--every is only for --follow. Give both.")
     seconds = duration_s(given.every)
     if not seconds:
         raise UsageError(f"--every is '{given.every}'. Give a time such as 2s or 1m.")
@@ -244,11 +244,11 @@ class VerbParser(argparse.ArgumentParser):
 
     def _refuse(self, word: str) -> NoReturn:
         if not word.startswith("-"):
-            self.error(f"'{word}' is one word too many.")
+            self.error(f"'{word}' is one argument too many.")
         near = nearest(word.partition("=")[0], self.flags)
         advice = f"Did you mean {near}?" if near else f"{self.prog} --help lists all."
         if any(action.dest in _COMMANDS for action in self.positionals):
-            advice += " Put -- before words that are not flags of ours."
+            advice += " Put -- before words that aren't tmux-debug's flags."
         self.error(f"Flag '{word}' is unknown. {advice}")
 
     def format_help(self) -> str:
@@ -306,21 +306,19 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
             help=_help(parameter.schema),
         )
     if verb.name == "capture":
-        at = "as it was at a cursor or a time: see tmux-debug replay --help"
+        at = "show it as of a cursor or a time: see tmux-debug replay --help"
         parser.add_argument("--at", metavar="WHEN", help=at)
     if verb.name == "wait":
         parser.add_argument(
-            "--follow", action="store_true", help="go on, and print each event as a line"
+            "--follow", action="store_true", help="keep waiting, and print each event as a line"
         )
-        every = (
-            "with --follow: at most one line in that time, such as 2s; it says what it stands for"
-        )
+        every = "with --follow: at most one line per TIME, such as 2s, which counts the others"
         parser.add_argument("--every", metavar="TIME", help=every)
     parser.add_argument(
         "-q",
         "--quiet",
         action="store_true",
-        help="print the program's text and errors only (the default in a pane of the server)",
+        help="print only the program's text and errors (the default in a pane of the server)",
     )
     _add_json(parser)
 
@@ -333,36 +331,36 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
                 "Show a pane in this terminal. C-b d leaves it, C-b w takes the keyboard and gives "
                 "it back, C-b ? shows the keys."
             )
-            pane = "pane id or name (default: the running one; you choose among several)"
+            pane = "pane id or name (default: the running one; if several run, you choose)"
             parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)
-            writes = "take the keyboard: until you leave, no agent types, runs or signals there"
+            writes = "take the keyboard: until you leave, agents can't type, run or signal there"
             parser.add_argument("--write", action="store_true", help=writes)
         case "secret":
             parser.description = (
-                "Ask for a secret, or read a line of standard input, and type it where hidden "
-                "input is awaited. It is on no record and in no log."
+                "Ask for a secret, or read it as a line of standard input, and type it when hidden "
+                "input is awaited. It is in no record and no log."
             )
             pane = "pane id or name (default: the one that awaits hidden input)"
             parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)
         case "call":
-            values = "its arguments; arrays and objects as JSON"
-            names = "its name; without one, all tools are listed with their arguments"
+            values = "tool arguments; arrays and objects as JSON"
+            names = "tool name; omit it to list all tools and their arguments"
             parser.add_argument("tool", metavar="TOOL", nargs="?", default="", help=names)
             parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help=values)
             _add_json(parser)
         case "ps":
             parser.description = "List the servers and their panes."
-            follows = "a live board; it rings the bell where a program asks for a secret"
+            follows = "live view; rings the bell when a program asks for a secret"
             parser.add_argument("--follow", action="store_true", help=follows)
-            parser.add_argument("--names", action="store_true", help="list only the names of panes")
+            parser.add_argument("--names", action="store_true", help="list only pane names")
         case "start":
             parser.description = (
-                "Start a server that outlives its callers, for the current directory. It has the "
-                "environment and the options that are given, those of `tmux-debug-mcp`(1)."
+                "Start a server that outlives its callers, for the current directory. It takes "
+                "this shell's environment, and the options of `tmux-debug-mcp`(1)."
             )
-            keep = "end when nobody has used it for so long, such as 90s, 2h or 1d (default 60m)"
+            keep = "end after TIME without use, such as 90s, 2h or 1d (default 60m)"
             parser.add_argument("--keep", metavar="TIME", help=keep)
-            export = "print a line for `eval` by which this shell's calls reach that server"
+            export = "print a line for `eval` that makes this shell use that server"
             parser.add_argument("--export", action="store_true", help=export)
             parser.add_argument("options", metavar="OPTION", nargs="*")
         case "completion":

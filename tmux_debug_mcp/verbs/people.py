@@ -98,7 +98,7 @@ class _Visit:
             self._target = str((await self._caller.message()).get("pane"))
         else:
             names = ", ".join(pane.name for pane, _ in states) or "none"
-            raise ArgumentError(f"Give the pane. There is: {names}.")
+            raise ArgumentError(f"Choose a pane: {names}.")
 
     async def on_record(
         self, act: Callable[[Pane], Awaitable[None]], *, writes: bool = False
@@ -159,13 +159,13 @@ class _Visit:
         state = await pane.state()
         if state.is_running:
             again = f"tmux-debug --server {os.getpid()} attach {shlex.quote(pane.name)}"
-            return f"'{pane.name}' goes on. To see it again: {again}"
+            return f"'{pane.name}' keeps running. To see it again: {again}"
         return f"'{pane.name}' {state}."
 
     async def type_secret(self, pane: Pane) -> None:
         """Ask for a secret, and type it into the pane."""
         if self._engine.settings.only_people_type_secrets and not self._is_at_terminal:
-            raise ArgumentError("Only a person at a terminal of their own types secrets here.")
+            raise ArgumentError("Only a person at their own terminal may type secrets here.")
         await check_hidden_input(pane)
         foreground = (await pane.state()).foreground or "the program"
         await self._caller.send({"ask": f"Secret for {foreground} in pane '{pane.name}': "})

@@ -76,7 +76,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "run",
-            "run a command to its end",
+            "run a command to completion",
             "run --timeout 300 -- make -j2 test",
             "tmux_run",
             "Run",
@@ -90,7 +90,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "kill",
-            "end a pane and all that it started",
+            "end a pane and everything it started",
             "kill web",
             "tmux_kill_pane",
             "KillPane",
@@ -110,7 +110,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "dev",
-            "start a development server, or show the one that runs",
+            "start a development server, or show the running one",
             "dev --port 5173 -- npm run dev",
             handler="tmux_debug_mcp.command.dev:run",
         ),
@@ -138,7 +138,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "stop",
-            "end a server with everything in its panes",
+            "end a server and everything in its panes",
             "--server 4711 stop",
             handler=f"{LOCAL}:stop",
         ),
@@ -152,19 +152,19 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "replay",
-            "show a pane as it was at any moment",
+            "show a pane's screen at a given time",
             "replay web --at -5s --svg moment.svg",
             handler="tmux_debug_mcp.viewing.replay_verb:run",
         ),
         Verb(
             "doctor",
-            "check what the server needs here, and say what to do",
+            "check this machine for problems and print the fix",
             "doctor --timeout 30",
             handler="tmux_debug_mcp.doctor.doctor_verb:run",
         ),
         Verb(
             "config",
-            "set up an MCP client: config CLIENT, with --write in its own file",
+            "set up an MCP client: config CLIENT, with --write in its file",
             "config cursor --write -- --keep 60m",
             handler="tmux_debug_mcp.clients.config_verb:run",
         ),

@@ -34,8 +34,8 @@ _MAX_REPORTED = 100
 _DESCRIPTION = "Show audits, the records of calls, as a table ordered by time."
 _EPILOG = """\
 In a terminal the table has colours and fits; elsewhere each call is a line of plain text. Times are
-local, and those at which calls were answered. A line that is not a record is reported on standard
-error and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 refused or wrong.
+local, and say when calls were answered. A line that is not a record is reported on standard error
+and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 refused or wrong.
 """
 
 
@@ -46,7 +46,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="an audit, which --audit of a server names; - is standard input",
+        help="an audit file, from a server's --audit; - is standard input",
     )
     made.add_argument(
         "--pane",
@@ -63,7 +63,10 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         help="only calls of this tool or verb, such as tmux_run or send (repeatable)",
     )
     made.add_argument(
-        "--caller", default="", metavar="TEXT", help="only calls by callers whose name has TEXT"
+        "--caller",
+        default="",
+        metavar="TEXT",
+        help="only calls by callers whose name contains TEXT",
     )
     made.add_argument(
         "--failed",
@@ -73,24 +76,22 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--since",
         metavar="WHEN",
-        help="only calls answered since then: 2026-01-30T10:15, 10:15, or 10m, 2h, 1d ago",
+        help="only calls since WHEN: 2026-01-30T10:15, 10:15, or an age: 10m, 2h, 1d",
     )
     forms = made.add_mutually_exclusive_group()
-    forms.add_argument("--follow", action="store_true", help="go on as calls are made, until C-c")
+    forms.add_argument("--follow", action="store_true", help="keep printing new calls, until C-c")
     forms.add_argument("--html", metavar="OUT", help="write a page for a browser instead")
-    made.add_argument(
-        "--json", action="store_true", help="print the records as they are, as lines of JSON"
-    )
+    made.add_argument("--json", action="store_true", help="print the raw records as JSON Lines")
     page = made.add_argument_group("with --html")
     page.add_argument(
         "--captures",
         metavar="DIR",
-        help="embed the full captures of this directory (TMUX_DEBUG_AUDIT_FULL)",
+        help="embed the full captures in this directory (TMUX_DEBUG_AUDIT_FULL)",
     )
     page.add_argument(
         "--log-dir",
         metavar="DIR",
-        help="embed replays of the panes whose logs are kept there (TMUX_DEBUG_LOG_DIR)",
+        help="embed replays of panes whose logs are in DIR (TMUX_DEBUG_LOG_DIR)",
     )
 
 
@@ -153,12 +154,12 @@ def _check(options: argparse.Namespace) -> None:
         if not value:
             continue
         if not options.html:
-            raise CommandError(f"{flag} is for the page. Give --html OUT, or leave it out.")
+            raise CommandError(f"{flag} is for the page. Give --html OUT, or omit it.")
         path = path_of(value)
         if path and not path.is_dir():
             raise CommandError(f"{flag} is '{value}', which is not a directory.")
     if options.json and options.html:
-        raise CommandError("--json is not for the page. Leave out --json or --html.")
+        raise CommandError("--json is not for the page. Omit --json or --html.")
 
 
 def _chosen(

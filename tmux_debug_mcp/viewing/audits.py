@@ -287,7 +287,7 @@ def _record(data: bytes, path: Path, number: int, *, is_whole: bool) -> Record |
     except orjson.JSONDecodeError:
         fields = _with_surrogates(data)
         if fields is None:
-            return Damage(path, number, "is not JSON" if is_whole else "is not written to its end")
+            return Damage(path, number, "is not JSON" if is_whole else "is incomplete")
     if not isinstance(fields, dict):
         return Damage(path, number, "is not a record")
     ended_at = _time(fields.get("ts"))
@@ -351,8 +351,8 @@ class Source:
         """Raise CommandError unless this is a regular file, and not standard input."""
         if self._is_input or not self._is_regular:
             raise CommandError(
-                f"--follow follows regular files, and {visible(str(self.path))} is none. Without "
-                "--follow it is read to its end, as it comes."
+                f"--follow needs a regular file, which {visible(str(self.path))} is not. Without "
+                "--follow, it is read to its end as it arrives."
             )
 
     def check_is_not(self, out: str) -> None:
@@ -361,7 +361,7 @@ class Source:
             return
         if os.path.samestat(os.stat(out), os.fstat(self.fd)):
             raise CommandError(
-                f"The page '{visible(out)}' would replace the audit that it shows. Name another "
+                f"The page '{visible(out)}' would replace the audit that it shows. Choose another "
                 "file."
             )
 
@@ -421,7 +421,7 @@ class Source:
     def _unreadable(self, error: OSError) -> CommandError:
         return CommandError(
             f"{visible(str(self.path))} can't be read: {error.strerror}. Give the path of an "
-            "audit, as --audit of the server has it."
+            "audit, from a server's --audit."
         )
 
 

@@ -118,6 +118,6 @@ def time_of(word: str, now: datetime) -> float:
         return moment.timestamp()
     except (ValueError, OverflowError):
         raise CommandError(
-            f"--since has '{visible(given)}', which is not a time. Give one such as "
+            f"--since is '{visible(given)}', which is not a time. Give one such as "
             "2026-01-30T10:15, 10:15, or how long ago: 90s, 10m, 2h, 1d."
         ) from None

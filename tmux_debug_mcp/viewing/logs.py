@@ -38,12 +38,14 @@ def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) 
     if not names_run(target):
         return _of_server(target, person, environ)
     if not directory.is_dir():
-        raise CommandError(f"There are no kept logs in {directory}. Name theirs with --log-dir.")
+        raise CommandError(
+            f"There are no kept logs in {directory}. Give their directory with --log-dir."
+        )
     try:
         found = Archive(directory).find(target)
     except PaneNotFoundError:
         raise CommandError(
-            f"There is no log of '{target}' in {directory}. Name another with --log-dir."
+            f"There is no log of '{target}' in {directory}. Give another with --log-dir."
         ) from None
     found.log.read_timing(found.entry.started_at)
     return FoundLog(target, found.entry.name, found.log)
@@ -67,7 +69,7 @@ def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog
                 timing.read(facts["timing"])
                 log = Log.shared(Path(facts["path"]), timing)
             except OSError as error:
-                raise CommandError(f"The log can't be read: {error}. Call again.") from error
+                raise CommandError(f"The log can't be read: {error}. Try again.") from error
             finally:
                 connection.close()
             return FoundLog(facts["id"], facts["name"], log)

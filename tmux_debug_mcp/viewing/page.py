@@ -65,7 +65,7 @@ def write(
             page.write(records, title)
     except OSError as error:
         raise CommandError(
-            f"The page {out} can't be written: {error.strerror}. Name another file."
+            f"The page {out} can't be written: {error.strerror}. Choose another file."
         ) from error
     return page.count
 

@@ -16,7 +16,7 @@ from .replaying import Replay
 
 # These fit into 80 columns with the time and a short name.
 _KEYS = "Space: pause, + -: speed, e: end, q: leave"
-_KEYS_WHILE_PAUSED = "Space: go on, e: end, q: leave"
+_KEYS_WHILE_PAUSED = "Space: continue, e: end, q: leave"
 _KEYS_AT_END = "q: leave"
 _LEAVING = "q\x03"
 _FACTORS: Mapping[str, float] = {"+": 2.0, "=": 2.0, "-": 0.5}

@@ -32,8 +32,8 @@ from .player import Player
 from .replaying import open_replay
 
 _DESCRIPTION = """\
-Show a pane as it was at a moment, or play what it has printed. The pane is one of a running server,
-or RUN/ID of a kept log. Without --at, it is played in a terminal, and elsewhere its end is printed.
+Show a pane's screen at a given time, or play its output. The pane is one of a running server,
+or RUN/ID of a kept log. Without --at, a terminal plays it; elsewhere its last screen is printed.
 """
 # A moment, as a person gives it: remarks about it, and its forms.
 _MAX_SHOWN = 60
@@ -195,8 +195,8 @@ def _shown(wish: _Wish) -> int:
             import PIL  # noqa: F401, PLC0415
         except ImportError:
             raise CommandError(
-                "Pictures need Pillow. Install it: pip install 'tmux-debug-mcp[screenshot]'; "
-                "--svg needs nothing."
+                "--png needs Pillow; --svg doesn't. Install it: pip install "
+                "'tmux-debug-mcp[screenshot]'"
             ) from None
     is_file = arguments.png or arguments.svg or arguments.json
     plays = arguments.at is None and not is_file and os.isatty(0) and os.isatty(1)
@@ -305,4 +305,6 @@ def _write(path: str, data: bytes) -> None:
     try:
         Path(path).write_bytes(data)
     except OSError as error:
-        raise CommandError(f"{path} can't be written ({error.strerror}). Name another.") from error
+        raise CommandError(
+            f"{path} can't be written ({error.strerror}). Choose another file."
+        ) from error

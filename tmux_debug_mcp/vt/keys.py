@@ -104,8 +104,8 @@ def check(keys: str) -> None:
         )
     if _NOT_TYPEABLE.search(keys):
         raise KeysError(
-            "Parameter 'keys' has a NUL character or half a surrogate pair. "
-            "Leave it out; 'C-Space' sends NUL."
+            "Parameter 'keys' contains a NUL character or half a surrogate pair. Remove it; "
+            "'C-Space' sends NUL."
         )
     size = len(keys.encode())
     if size > MAX_KEYS_BYTES:
@@ -176,9 +176,9 @@ def _reject_wrong_keys(body: str) -> None:
     wrong = [word for word in words if key_name(word) is None]
     if wrong and all(looks_like_key(word) for word in wrong):
         raise KeysError(
-            f"'{wrong[0][:_MAX_SHOWN_CHARACTERS]}' looks like a key and is none. "
-            "Keys are named like Enter, Escape, Up, F5, C-c, M-x, S-Up; "
-            "set literal to type exactly this, with a line feed for Enter."
+            f"'{wrong[0][:_MAX_SHOWN_CHARACTERS]}' looks like a key, but isn't one. Keys are named "
+            "like Enter, Escape, Up, F5, C-c, M-x, S-Up; set literal to type exactly this, with a "
+            "line feed for Enter."
         )
 
 
@@ -242,7 +242,7 @@ def pasted(text: str, enters: int = 0) -> Keystrokes:
     """
     if _PASTE_END in text:
         raise KeysError(
-            "Parameter 'keys' has ESC [ 201 ~, which would end the paste before its end, so that "
-            "the rest is run. Leave it out, or set literal to type the lines one by one."
+            "Parameter 'keys' contains ESC [ 201 ~, which would end the paste early and run the "
+            "rest. Remove it, or set literal to type the lines one by one."
         )
     return Keystrokes(text, is_paste=True, keys=("Enter",) * enters)

@@ -51,8 +51,8 @@ def steps(
         lines = 1 if paste or has_only_enters else string.count("\n")
         if len(result) + lines > MAX_STEPS:
             raise KeysError(
-                f"Parameter 'keys' has more than {MAX_STEPS} steps, of which each line is one. "
-                "Send them in parts, or write the text to a file."
+                f"Parameter 'keys' has more than {MAX_STEPS} steps (each line is one). Send them "
+                "in parts, or write the text to a file."
             )
         if paste:
             result.append(pasted(string))
@@ -100,7 +100,7 @@ def _steps(string: str) -> list[Keystrokes]:
     words = string[:_MAX_SIGNALS_CHARACTERS].replace("\n", " Enter ").split()
     if len(words) == 1 and _LIKE_A_SIGNAL.fullmatch(words[0]) and words[0] not in _SIGNALS:
         raise KeysError(
-            f"'{words[0]}' looks like a signal and is none. Set literal to type it as text."
+            f"'{words[0]}' looks like a signal, but isn't one. Set literal to type it as text."
         )
     if len(string) <= _MAX_SIGNALS_CHARACTERS and not _SIGNALS.isdisjoint(words):
         signals_and_keys = [_signal_or_key(word) for word in words]

@@ -27,7 +27,7 @@ in
   # A subagent that has this server to itself: what others are told of it, the tools that it has
   # besides, and its prompt, which depends on how the server is started.
   subagent = {
-    description = "Debugs a running program in terminals. Tell it the symptom and how to start it.";
+    description = "Debugs a running program in terminals. Give it the symptom and a start command.";
     tools = [
       "Bash"
       "Read"

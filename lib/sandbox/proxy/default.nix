@@ -35,7 +35,7 @@ pkgs.dockerTools.streamLayeredImage {
     cat >errors/ERR_ACCESS_DENIED <<'END'
     This sandbox lets nothing pass to %U. Whoever started it can add the host to its allowedHosts.
     END
-    echo '%U can not be reached: %E' | tee errors/ERR_CONNECT_FAIL >errors/ERR_DNS_FAIL
+    echo '%U cannot be reached: %E' | tee errors/ERR_CONNECT_FAIL >errors/ERR_DNS_FAIL
   '';
   config = {
     User = "1000:1000";

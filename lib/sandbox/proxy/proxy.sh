@@ -29,7 +29,7 @@ add_key() {
 	value=${!variable-}
 	unset "$variable"
 	# Others would end the string of nginx, or begin a variable of it.
-	[[ $value =~ ^[A-Za-z0-9._~+/=:@%-]+$ ]] || fail "$variable is empty, or has characters that no key has."
+	[[ $value =~ ^[A-Za-z0-9._~+/=:@%-]+$ ]] || fail "$variable is empty, or contains characters that no key has."
 	servers+="
 	server {
 		listen unix:/run/proxy/key-$number;

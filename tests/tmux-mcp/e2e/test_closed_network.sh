@@ -56,11 +56,11 @@ sandbox=$SANDBOX_CLOSED
 
 # What must fail before anything starts.
 in_sandbox() { "$sandbox" "$@"; }
-refused "This sandbox has no network of its own, and podman is given --network=host." --podman-arg=--network=host "$ws" true
+refused "This sandbox has no network of its own, but podman is given --network=host." --podman-arg=--network=host "$ws" true
 KEYED_API_KEY="" refused "KEYED_API_KEY is not set" "$ws" true
 WRAPIX_NETWORK=closed refused "WRAPIX_NETWORK is 'closed'. Set it to open or limit." "$ws" true
-KEYED_API_KEY="a key" refused "KEYED_API_KEY is empty, or has characters that no key has." "$ws" true
-contains "$(<"$work/errors")" "The proxy does not start. What it said stands above."
+KEYED_API_KEY="a key" refused "KEYED_API_KEY is empty, or contains characters that no key has." "$ws" true
+contains "$(<"$work/errors")" "The proxy does not start. Its output is above."
 XDG_STATE_HOME=$ws/state refused "which is in the project" "$ws" true
 
 # What listens on the host, where nothing of a sandbox may arrive.

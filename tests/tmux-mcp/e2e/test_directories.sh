@@ -23,12 +23,12 @@ in_sandbox "$ws" bash -c '
 	' "$other"
 
 refused "'$ws/sub' is a link to '$other', and is not followed" "$ws/sub" "${read_key[@]}"
-contains "$(<"$work/errors")" "If you mean '$other', give this path in place of '$ws/sub'."
+contains "$(<"$work/errors")" "If you mean '$other', give that path instead of '$ws/sub'."
 for name in sub/ sub/. sub/inner sub/inner/ sub/.. sub/../other ./sub ../ws/sub real/../sub; do
 	refused "'$ws/sub' is a link to '$other'" "$ws/$name" "${read_key[@]}"
 	(cd "$ws" && refused "'$ws/sub' is a link to '$other'" "$name" "${read_key[@]}")
 done
-refused "If you mean '$other/inner', give this path" "$ws/sub/inner" "${read_key[@]}"
+refused "If you mean '$other/inner', give that path" "$ws/sub/inner" "${read_key[@]}"
 refused "'$ws/near' is a link to 'real'" "$ws/near/up" "${read_key[@]}"
 refused "'$ws/real/up' is a link" "$ws/real/up" "${read_key[@]}"
 (cd "$ws/sub" && refused "'$ws/sub' is a link" . "${read_key[@]}")
@@ -41,7 +41,7 @@ lacks "$(<"$work/errors")" $'\e'
 
 # A link of one's own is no other, and the path that it leads to is what to give.
 ln -s "$ws" "$work/link"
-refused "If you mean '$ws/real', give this path in place of '$work/link/real'." "$work/link/real" true
+refused "If you mean '$ws/real', give that path instead of '$work/link/real'." "$work/link/real" true
 in_sandbox "$ws/real" touch given
 in_sandbox "$ws/./moved//../real/" touch straight
 [[ -e $ws/real/given && -e $ws/real/straight ]] || fail "the directory that was given is not /workspace"
@@ -117,12 +117,12 @@ chmod +x "$ws"/.venv/bin/*
 # The home directory is the one that the system knows, too.
 home=$(getent passwd "$EUID" | cut -d: -f6)
 for directory in "$home" "$(dirname "$home")"; do
-	HOME=$work/home refused "has all of a home directory in it" "$directory" true
+	HOME=$work/home refused "contains a whole home directory" "$directory" true
 	(
 		unset HOME
-		refused "has all of a home directory in it" "$directory" true
+		refused "contains a whole home directory" "$directory" true
 	)
-	HOME="" refused "has all of a home directory in it" "$directory" true
+	HOME="" refused "contains a whole home directory" "$directory" true
 done
 if ((EUID == 0)); then
 	# Of the user who has the directory, as well.
@@ -130,7 +130,7 @@ if ((EUID == 0)); then
 		[[ $number != 0 && -d $home && $(stat -c %u "$home") == "$number" ]] || continue
 		(
 			unset HOME
-			refused "has all of a home directory in it" "$(realpath "$home")" true
+			refused "contains a whole home directory" "$(realpath "$home")" true
 		)
 		break
 	done < <(getent passwd)

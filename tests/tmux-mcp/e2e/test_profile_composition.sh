@@ -49,7 +49,7 @@ equal "$(<"$ws/.claude/sessions/session")" said
 equal "$("$SANDBOX_FULL" "$ws" bash -c 'cat ~/.claude/projects/session; env | grep -c SESSIONS')" $'said\n0'
 # The hosts of a profile are not enforced where nobody has asked for it.
 if answer=$(WRAPIX_NETWORK=limit "$SANDBOX_FULL" "$ws" true 2>&1); then fail "expected an error"; fi
-contains "$answer" "WRAPIX_NETWORK=limit needs a proxy, and this sandbox was made without one."
+contains "$answer" "WRAPIX_NETWORK=limit needs a proxy, but this sandbox was made without one."
 
 # What packages from PyPI want that no package brings.
 equal "$("$SANDBOX_PYTHON" "$ws" bash -c 'uv venv --quiet --python $(realpath /bin/python3) /tmp/own && /tmp/own/bin/python -c "import ctypes; print(*map(ctypes.CDLL, [\"libstdc++.so.6\", \"libz.so.1\"]))" | grep -o libz.so.1')" libz.so.1
@@ -64,7 +64,7 @@ equal "$("$SANDBOX_FULL" "$ws")" "the agent in /workspace"
 
 rm "$HOME/settings"
 if answer=$("$SANDBOX_FULL" "$ws" true 2>&1); then fail "expected an error"; fi
-contains "$answer" "'$HOME/settings' is to be mounted and does not exist"
+contains "$answer" "'$HOME/settings' can't be mounted: it does not exist"
 
 # SANDBOX_KEPT: the server is for the main session, and the home directory is one of the host. What the client has
 # written there stays, and gets our server.

@@ -110,19 +110,19 @@ refuses() {
 	echo "$what is refused" >&2
 }
 ln "$ws/.envrc" "$ws/src/hard"
-refuses "a hard link" "has another name, a hard link"
+refuses "a hard link" "has a hard link, through which"
 rm "$ws/src/hard" "$ws/.envrc"
 echo >"$ws/.claude/settings"$'\n'".json"
-refuses "a name of two lines" "has a line feed in it, which podman can't take"
+refuses "a name of two lines" "contains a line feed, which podman can't take"
 rm "$ws/.claude/settings"$'\n'".json"
 ln -s src/made "$ws/.envrc"
 own "$ws/.envrc"
-refuses "a link" "is or is below a link, which the sandbox could replace"
+refuses "a link" "is a link or below one, which the sandbox could replace"
 rm "$ws/.envrc"
 mv "$ws/.claude" "$ws/claude"
 ln -s claude "$ws/.claude"
 own "$ws/.claude"
-refuses "a link above" "is or is below a link, which the sandbox could replace"
+refuses "a link above" "is a link or below one, which the sandbox could replace"
 rm "$ws/.claude"
 ln -s ../src/way "$ws/.vscode/way"
 ln -s made "$ws/src/way"
@@ -131,7 +131,7 @@ refuses "a link to a link" "leads through other links, which the sandbox could c
 rm "$ws/src/way" "$ws/.vscode/way"
 for target in .. ../.. /; do
 	ln -s "$target" "$ws/.vscode/way"
-	refuses "a link to $target" "leads to all of the project, which is to be changed"
+	refuses "a link to $target" "leads to the whole project, which must stay writable"
 	rm "$ws/.vscode/way"
 done
 
@@ -144,7 +144,7 @@ in_sandbox "$ws" bash -c 'ls -A; echo evil >.git; mv .git x' >"$work/output" 2>"
 equal "$(ls -A "$ws")" "$names"
 equal "$(sort "$work/output")" "$(sort <<<"$names")"
 equal "$(<"$ws/.git")" "gitdir: ../main/.git/modules/ws"
-contains "$(<"$work/errors")" "git will not work in the sandbox: the repository is outside of the project, at '$work/main/.git/modules/ws'."
+contains "$(<"$work/errors")" "git will not work in the sandbox: the repository is outside the project, at '$work/main/.git/modules/ws'."
 rm "$ws/.git"
 
 # Runs a command in a sandbox at a terminal, and sets `shown` to what a person sees afterwards.
@@ -168,14 +168,14 @@ echo "{ outputs = _: { }; }" >"$ws/flake.nix"
 echo "{ }" >"$ws/shell.nix"
 own "$ws"
 at_terminal "mkdir .vscode; echo x >.envrc; echo ../other >.git/commondir; echo y >>flake.nix; mkdir -p .claude; mkfifo .claude/settings.evil.json" \
-	"made or changed since it was started: '.claude/settings.evil.json' '.envrc' '.git/commondir' '.vscode' 'flake.nix'. Look at it before something runs it."
+	"made or changed since the sandbox started: '.claude/settings.evil.json' '.envrc' '.git/commondir' '.vscode' 'flake.nix'. Check it before something runs it."
 rm -r "$ws/.vscode" "$ws/.envrc" "$ws/.git/commondir" "$ws/.claude/settings.evil.json"
 # Also what makes a repository of the project itself, and what a link in a protected directory leads to.
 ln -s ../../src/later "$ws/.git/hooks/post-commit"
 own "$ws"
-at_terminal "echo x >HEAD; echo x >src/later; rm -rf .git/objects" "made or changed since it was started: 'HEAD' 'src/later'. Look at it"
+at_terminal "echo x >HEAD; echo x >src/later; rm -rf .git/objects" "made or changed since the sandbox started: 'HEAD' 'src/later'. Check it"
 rm -r "$ws/HEAD" "$ws/src/later" "$ws/.git"
-at_terminal "echo gitdir: .x >.git" "made or changed since it was started: '.git'. Look at it"
+at_terminal "echo gitdir: .x >.git" "made or changed since the sandbox started: '.git'. Check it"
 rm "$ws/.git"
 mkdir -p "$ws/.git/hooks"
 own "$ws"
@@ -184,14 +184,14 @@ truncate -s 1T "$ws/.envrc"
 in_sandbox "$ws" true
 rm "$ws/.envrc"
 at_terminal "touch src/new; rm src/new" ended
-lacks "$shown" "since it was started"
+lacks "$shown" "since the sandbox started"
 
 # direnv runs what it is told by files that can be changed inside.
 warning() { in_sandbox "$ws" true 2>&1 | grep direnv || true; }
 equal "$(warning)" ""
 printf '# use flake\nuse flake . --impure\n' >"$ws/.envrc"
 own "$ws"
-contains "$(warning)" "direnv evaluates flake.nix on this machine, and it can be changed in the sandbox."
+contains "$(warning)" "direnv evaluates flake.nix on this machine, and the sandbox can change it."
 echo "use nix" >"$ws/.envrc"
 contains "$(warning)" "direnv evaluates shell.nix on this machine"
 echo "export A=B" >"$ws/.envrc"

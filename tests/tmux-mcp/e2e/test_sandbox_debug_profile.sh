@@ -88,15 +88,15 @@ equal "$(podman images --filter 'reference=localhost/tmux-debug-sandbox-base' --
 refused "'$work/none' is not a directory" "$work/none" true
 refused "Unknown option: --volume" --volume /:/host "$ws" true
 refused "--podman-arg needs an argument" --podman-arg
-refused "has all of a home directory in it" / true
-HOME=$ws refused "has all of a home directory in it" "$ws" true
-HOME=$ws/deep/home refused "has all of a home directory in it" "$ws" true
+refused "contains a whole home directory" / true
+HOME=$ws refused "contains a whole home directory" "$ws" true
+HOME=$ws/deep/home refused "contains a whole home directory" "$ws" true
 ln -s "$ws" "$work/link"
-HOME=$work/link refused "has all of a home directory in it" "$ws" true
-HOME=$work//./ws refused "has all of a home directory in it" "$work/./ws" true
+HOME=$work/link refused "contains a whole home directory" "$ws" true
+HOME=$work//./ws refused "contains a whole home directory" "$work/./ws" true
 mkdir "$ws"/$'odd\n'
-refused "has a line feed in it" "$ws"/$'odd\n' true
-(cd "$ws"/$'odd\n' && refused "has a line feed in it")
+refused "contains a line feed" "$ws"/$'odd\n' true
+(cd "$ws"/$'odd\n' && refused "contains a line feed")
 PATH=/nowhere refused "podman is missing" "$ws" true
 if ((EUID == 0)); then
 	mkdir "$work/roots"

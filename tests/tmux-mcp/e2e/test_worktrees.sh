@@ -153,7 +153,7 @@ leads_to() {
 	own
 }
 leads_to "$repository/worktrees/one"
-refuses "'$own_part' is not the worktree of this project, but of $HOME/one/.git. If you moved it: git worktree repair"
+refuses "'$own_part' is not for this project, but for $HOME/one/.git. If you moved it: git worktree repair"
 leads_to "$repository/worktrees/none"
 refuses "'$repository/worktrees/none/gitdir' is missing. If you moved the repository: git worktree repair"
 ln -s "$main" "$HOME/link"
@@ -165,7 +165,7 @@ touch "$HOME/made/config"
 echo "$other/.git" >"$HOME/made/worktrees/evil/gitdir"
 echo "$HOME" >"$HOME/made/worktrees/evil/commondir"
 leads_to "$HOME/made/worktrees/evil"
-refuses "'$HOME/made/worktrees/evil' belongs to another repository than '$HOME/made'."
+refuses "'$HOME/made/worktrees/evil' belongs to a repository other than '$HOME/made'."
 # Nor what an earlier sandbox has put in the place of a file there, and that doesn't end.
 other=$HOME/two
 two=$repository/worktrees/two
@@ -177,10 +177,10 @@ mv -f "$two/gitdir.moved" "$two/gitdir"
 rm "$two/config.worktree"
 ln -s "$HOME/.gitconfig" "$two/config.worktree"
 own
-refuses "'$two/config.worktree' is a link, and is not followed, since a sandbox can have made it."
+refuses "'$two/config.worktree' is a link, and is not followed, since a sandbox could have made it."
 rm "$two/config.worktree"
 mv "$repository/logs" "$repository/logs.moved"
-refuses "'$repository' has no logs, without which stashes would be lost. Make the directory: mkdir '$repository'/logs"
+refuses "'$repository' has no logs, without which stashes would be lost. Create the directory: mkdir '$repository'/logs"
 mv "$repository/logs.moved" "$repository/logs"
 other=$HOME/other
 # Nor one that has other things in it.
@@ -189,7 +189,7 @@ touch "$HOME/config"
 echo "$other/.git" >"$HOME/worktrees/evil/gitdir"
 echo ../.. >"$HOME/worktrees/evil/commondir"
 leads_to "$HOME/worktrees/evil"
-refuses "'$HOME', the repository, has '$HOME' in it, and would be mounted as a whole."
+refuses "The repository '$HOME' contains '$HOME', which would be mounted, too."
 rm -r "$HOME/worktrees" "$HOME/objects" "$HOME/refs" "$HOME/config"
 if ((!EUID)); then
 	git -C "$main" worktree add -q "$HOME/foreign" -b foreign
