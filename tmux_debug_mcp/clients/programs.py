@@ -103,7 +103,7 @@ def given(command: str, environ: Mapping[str, str]) -> Program:
         raise CommandError(f"--command '{command}' can't be run. Give the path to {NAME}.")
     words = (os.path.abspath(found),)
     if split(list(words)) is None:
-        raise CommandError(f"--command '{command}' is not called {NAME}. Give the path to {NAME}.")
+        raise CommandError(f"--command '{command}' is not {NAME}. Give the path to {NAME}.")
     return Program(words)
 
 

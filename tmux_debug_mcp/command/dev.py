@@ -43,9 +43,9 @@ _LOCK_POLL_S = 0.05
 def add_arguments(parser: VerbParser) -> None:
     """Add the arguments of `dev`."""
     parser.description = (
-        "Start a development server, or show the one with this name that runs for this directory. "
-        "In a terminal, you see it and have its keyboard; C-b d leaves it running. Elsewhere, this "
-        "returns once it is at rest or listens."
+        "Start this directory's development server, or show it if it already runs. In a terminal, "
+        "you get its screen and keyboard; C-b d leaves it running. Elsewhere, this returns once it "
+        "is at rest or listens."
     )
     parser.add_argument("--name", default=_NAME, help=f"name of its pane (default {_NAME})")
     port = "wait until it listens on PORT; if that's taken, say who has it"

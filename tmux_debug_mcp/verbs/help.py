@@ -18,8 +18,8 @@ the detached one of this directory, else the one this shell started, else your o
 `ps` shows all of them, and which one is used.
 In a pane of the server, verbs print only the program's text and errors, as with -q.
 
-Exit status: 0 done; 1 it ended otherwise; 124 timed out; 125 refused or wrong; 126 `run` awaits
-input. Otherwise, `run` exits with its command's code.
+Exit status: 0 done; 1 it ended otherwise; 124 timed out; 125 refused or a usage error; 126 `run`
+awaits input. Otherwise, `run` exits with its command's code.
 """
 
 

@@ -35,7 +35,7 @@ _DESCRIPTION = "Show audits, the records of calls, as a table ordered by time."
 _EPILOG = """\
 In a terminal the table has colours and fits; elsewhere each call is a line of plain text. Times are
 local, and say when calls were answered. A line that is not a record is reported on standard error
-and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 refused or wrong.
+and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 a usage error.
 """
 
 
