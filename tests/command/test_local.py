@@ -120,7 +120,7 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
         (["ps", "--flow"], "Flag '--flow' is unknown. Did you mean --follow?"),
         (["stop", "1"], "'1' is one argument too many."),
         (["completion", "tcsh"], "Argument shell: invalid choice: 'tcsh'"),
-        (["audit"], "The following arguments are required: FILE"),
+        (["audit"], "Give the FILE of the server's --audit."),
         (["audit", "--fialed", "x"], "Flag '--fialed' is unknown. Did you mean --failed?"),
         (["replay", "--sped", "2"], "Flag '--sped' is unknown. Did you mean --speed?"),
         (["doctor", "--jsno"], "Flag '--jsno' is unknown. Did you mean --json?"),

@@ -44,7 +44,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     made.description, made.epilog = _DESCRIPTION, _EPILOG
     made.add_argument(
         "files",
-        nargs="+",
+        nargs="*",
         metavar="FILE",
         help="an audit file, from a server's --audit; - is standard input",
     )
@@ -149,7 +149,11 @@ def _filter(options: argparse.Namespace) -> Filter:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Check that the options go together, and that the directories exist."""
+    """Check that there is an audit, the options go together, and the directories exist."""
+    if not options.files:
+        raise CommandError(
+            "Give the FILE of the server's --audit. Without that option, it writes none."
+        )
     for flag, value in (("--captures", options.captures), ("--log-dir", options.log_dir)):
         if not value:
             continue

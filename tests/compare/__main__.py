@@ -1,0 +1,155 @@
+"""Compare tools that give agents a terminal: `./dev compare`.
+
+Each truth is tried with each tool, in a process and a directory of its own. What it has started is
+found by a variable in the environment, and ended.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from .report import Compared, page
+from .results import Outcome, Result
+from .tools import until
+from .trial import TOOLS, tool_class
+from .truths import TRUTHS, Truth
+
+# The tools that need nothing but what `./dev compare` installs.
+_ALWAYS = ("ours", "tmux", "libtmux", "pexpect", "pty")
+_MARK = "COMPARE_RUN"
+# A truth takes some seconds. A tool that hangs is ended after this.
+_MAX_S = 90.0
+# What has not come until then does not come.
+_PATIENCE_S = 6.0
+
+
+def tried(
+    word: str, command: str, number: int, patience_s: float = _PATIENCE_S
+) -> tuple[Result, str]:
+    """Try a truth with a tool; return what came of it, and the tool's version."""
+    mark = secrets.token_hex(8)
+    with tempfile.TemporaryDirectory(prefix="compare-", ignore_cleanup_errors=True) as directory:
+        home = Path(directory)
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "compare.trial", word, str(number), directory, command],
+            env={**_environment(home, mark), "COMPARE_PATIENCE_S": str(patience_s)},
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            output, complaint = worker.communicate(timeout=_MAX_S)
+        except subprocess.TimeoutExpired:
+            return Result(Outcome.BROKEN, f"nothing came of it in {_MAX_S:.0f} s"), ""
+        else:
+            return _result(TRUTHS[number], output, complaint, mark, patience_s)
+        finally:
+            for pid in _marked(mark):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _result(
+    truth: Truth, output: str, complaint: str, mark: str, patience_s: float
+) -> tuple[Result, str]:
+    said = json.loads(output) if output else {}
+    version = said.pop("version", "")
+    result = Result(Outcome(said["outcome"]), said["seen"]) if said else None
+    if truth.leaves_nothing and (result is None or result.outcome is Outcome.HOLDS):
+        until(lambda: not _marked(mark), patience_s)
+        left = len(_marked(mark))
+        if left:
+            return Result(Outcome.BROKEN, f"{left} processes are left"), version
+        return Result(Outcome.HOLDS), version
+    if result is None:
+        raise RuntimeError(complaint)
+    return result, version
+
+
+def _environment(home: Path, mark: str) -> dict[str, str]:
+    """Return an environment of a user who has set nothing."""
+    directories = dict.fromkeys(("HOME", "TMPDIR", "TMUX_TMPDIR", "XDG_RUNTIME_DIR"), str(home))
+    return {
+        **directories,
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        "SHELL": "/bin/bash",
+        _MARK: mark,
+    }
+
+
+def _marked(mark: str) -> list[int]:
+    """Return the processes with a mark in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{_MARK}={mark}".encode() in (path / "environ").read_bytes():
+                found.append(int(path.name))
+    return found
+
+
+def compared(word: str, command: str, numbers: Sequence[int]) -> Compared:
+    """Try truths with one tool, and say on standard error what came of each."""
+    title = tool_class(word).title
+    results: dict[int, Result] = {}
+    version = ""
+    for number in numbers:
+        results[number], told = tried(word, command, number)
+        version = told or version
+        result = results[number]
+        seen = f": {result.seen!r}" if result.seen else ""
+        print(f"{title}: {result.outcome}: {TRUTHS[number].sentence}{seen}", file=sys.stderr)
+    return Compared(title, version, results)
+
+
+def main() -> None:
+    """Compare, and write the page."""
+    parser = argparse.ArgumentParser(prog="./dev compare", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--tools", default=",".join(_ALWAYS), metavar="LIST", help=f"of {', '.join(TOOLS)}"
+    )
+    parser.add_argument(
+        "--server",
+        action="append",
+        default=[],
+        metavar="TOOL=COMMAND",
+        help="compare this MCP server, too (repeatable)",
+    )
+    parser.add_argument("--truths", default="", metavar="REGEX", help="only these")
+    parser.add_argument("--jobs", type=int, default=2, help="tools at once (default 2)")
+    parser.add_argument("--page", metavar="FILE", help="write the page")
+    options = parser.parse_args()
+    commands = dict.fromkeys(filter(None, options.tools.split(",")), "")
+    commands |= dict(server.split("=", 1) for server in options.server)
+    unknown = commands.keys() - TOOLS.keys()
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    chosen = re.compile(options.truths)
+    numbers = [number for number, truth in enumerate(TRUTHS) if chosen.search(truth.sentence)]
+    # They wait more than they work.
+    with ThreadPoolExecutor(options.jobs) as pool:
+        of_one = partial(compared, numbers=numbers)
+        text = page(list(pool.map(of_one, commands, commands.values())))
+    if options.page:
+        Path(options.page).write_text(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

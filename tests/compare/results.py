@@ -1,0 +1,26 @@
+"""What came of a truth with a tool."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """Whether a truth holds.
+
+    Attributes:
+        HOLDS: It does.
+        BROKEN: It does not.
+        NOT_OFFERED: The tool has no way to do what it is about.
+    """
+
+    HOLDS = "holds"
+    BROKEN = "broken"
+    NOT_OFFERED = "not offered"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of it, and what was seen if it does not hold."""
+
+    outcome: Outcome
+    seen: str = ""

@@ -1,0 +1,167 @@
+"""What a tool that gives agents a terminal is asked for, so that it can be compared.
+
+An adapter does what a good agent would do with the tool: it uses the tool's own waiting and
+running where there are such, and looks again and again where there are not. What can't be done
+with a tool raises `NotOfferedError`.
+"""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+COLUMNS, ROWS = 120, 40
+# What an agent that can only look leaves between two looks.
+LOOK_S = 0.5
+# What it gives a program to react.
+REACT_S = 1.0
+
+# What terminals send for keys. Source: xterm control sequences.
+KEYS = {
+    "Enter": "\r",
+    "C-c": "\x03",
+    "C-d": "\x04",
+    "Up": "\x1b[A",
+    "F5": "\x1b[15~",
+    "q": "q",
+}
+
+
+class NotOfferedError(Exception):
+    """The tool has no way to do this."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a tool says of a command that it has run.
+
+    Attributes:
+        output: The command's output, without blanks and line feeds at its end.
+        exit_code: None if the tool tells none.
+        has_ended: Whether the tool says that the command has ended.
+    """
+
+    output: str
+    exit_code: int | None
+    has_ended: bool = True
+
+
+class Tool:
+    """A tool, started for one truth.
+
+    Args:
+        command: What starts it, where that is for the user to say.
+        home: A private directory, empty at first.
+        env: The environment for all that it starts.
+    """
+
+    title: ClassVar[str]
+    # Whether it waits for patterns itself.
+    has_wait: ClassVar[bool] = False
+
+    def __init__(self, command: str, home: Path, env: Mapping[str, str]) -> None:
+        self.command = command
+        self.home = home
+        self.env = dict(env)
+
+    def version(self) -> str:
+        """Return the name and version of what is compared."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start the tool."""
+
+    def finish(self) -> None:
+        """End it as its user would."""
+
+    def die(self) -> None:
+        """End it by SIGKILL: by default this process, which uses it."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def open(self, command: str, name: str = "") -> str:
+        """Start a command in a new terminal, and return what the tool calls that."""
+        raise NotOfferedError
+
+    def type(self, terminal: str, text: str) -> None:
+        """Type text."""
+        raise NotOfferedError
+
+    def press(self, terminal: str, key: str) -> None:
+        """Press a key, one of `KEYS`."""
+        raise NotOfferedError
+
+    def enter(self, terminal: str, *lines: str) -> None:
+        """Type lines, each with Enter; several go into one call where the tool takes them."""
+        for line in lines:
+            self.type(terminal, line)
+            self.press(terminal, "Enter")
+
+    def read(self, terminal: str) -> str:
+        """Return all that the program printed, as far as the tool has it."""
+        raise NotOfferedError
+
+    def screen(self, terminal: str) -> str:
+        """Return the rows of the screen as a person would see them."""
+        raise NotOfferedError
+
+    def wait(self, terminal: str, pattern: str, timeout_s: float) -> bool:
+        """Wait for a pattern; return whether the tool says that it came."""
+        return until(lambda: bool(re.search(pattern, self.read(terminal))), timeout_s, LOOK_S)
+
+    def ending(self, terminal: str) -> str:
+        """Return how the program ended, such as `3` or `SIGSEGV`, and an empty text if it runs."""
+        raise NotOfferedError
+
+    def awaits(self, terminal: str) -> str:
+        """Return what the program awaits: `input`, `hidden input`, `keys`, or an empty text."""
+        raise NotOfferedError
+
+    def blocked_on(self, terminal: str) -> str:
+        """Return what the tool says that the program is blocked on."""
+        raise NotOfferedError
+
+    def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
+        """Run a command to its end, in the shell of a terminal where one is given."""
+        raise NotOfferedError
+
+    def end(self, terminal: str) -> None:
+        """End the terminal with all that runs in it."""
+        raise NotOfferedError
+
+
+def until(condition: Callable[[], bool], timeout_s: float, poll_s: float = 0.02) -> bool:
+    """Wait until a condition holds; return whether it did in time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(poll_s)
+    return True
+
+
+def run_by_marker(tool: Tool, command: str, terminal: str, timeout_s: float) -> Ran:
+    """Run a command in a shell where there is no tool for it.
+
+    The command is in a file, which the shell reads between two markers. After the timeout it is
+    interrupted.
+    """
+    number = time.monotonic_ns()
+    path = tool.home / f"command-{number}"
+    path.write_text(f"{command}\n")
+    tool.enter(terminal, f'echo "begin-{number}"; . {path}; echo "end-{number} $?"')
+    pattern = re.compile(rf"^begin-{number}$\n(.*?)end-{number} (\d+)$", re.MULTILINE | re.DOTALL)
+    found: list[re.Match[str]] = []
+
+    def has_ended() -> bool:
+        found[:] = pattern.finditer(tool.read(terminal))
+        return bool(found)
+
+    if until(has_ended, timeout_s, LOOK_S):
+        return Ran(found[0][1].rstrip(), int(found[0][2]))
+    printed = tool.read(terminal).rpartition(f"begin-{number}\n")[2]
+    tool.press(terminal, "C-c")
+    return Ran(printed.rstrip(), None, has_ended=False)

@@ -1,0 +1,82 @@
+"""libtmux, as a script of an agent uses it."""
+
+import time
+
+import libtmux
+
+from .tools import COLUMNS, LOOK_S, ROWS, Ran, Tool, run_by_marker
+
+
+class Libtmux(Tool):
+    """libtmux."""
+
+    title = "libtmux"
+
+    def version(self) -> str:
+        """Return the library's own."""
+        return f"libtmux {libtmux.__version__}"
+
+    def start(self) -> None:
+        """Name a server, which starts with the first session."""
+        self._server = libtmux.Server(socket_path=str(self.home / "tmux.socket"))
+        self._panes: dict[str, libtmux.Pane] = {}
+
+    def open(self, command: str, name: str = "") -> str:
+        """Start it in a session that stays after its end."""
+        session = self._server.new_session(
+            session_name=name or f"s{time.monotonic_ns()}",
+            window_command="sleep 600",
+            x=COLUMNS,
+            y=ROWS,
+            environment=self.env,
+        )
+        pane = session.active_pane
+        assert pane
+        session.cmd("set-option", "remain-on-exit", "on")
+        pane.cmd("respawn-pane", "-k", command)
+        assert session.session_name
+        self._panes[session.session_name] = pane
+        return session.session_name
+
+    def type(self, terminal: str, text: str) -> None:
+        """Send it literally."""
+        self._panes[terminal].send_keys(text, enter=False, literal=True)
+
+    def press(self, terminal: str, key: str) -> None:
+        """Send it by its name."""
+        self._panes[terminal].send_keys(key, enter=False)
+
+    def enter(self, terminal: str, *lines: str) -> None:
+        """Send them with Enter."""
+        for line in lines:
+            self._panes[terminal].send_keys(line, enter=True, literal=True)
+
+    def read(self, terminal: str) -> str:
+        """Capture the screen and its history, with wrapped lines joined."""
+        lines = self._panes[terminal].cmd("capture-pane", "-p", "-J", "-S", "-").stdout
+        return "\n".join(lines).rstrip()
+
+    def screen(self, terminal: str) -> str:
+        """Capture the screen."""
+        return "\n".join(self._panes[terminal].capture_pane()).rstrip()
+
+    def ending(self, terminal: str) -> str:
+        """Ask tmux, which keeps how the pane's command ended."""
+        time.sleep(LOOK_S)
+        formats = "#{pane_dead} #{pane_dead_status} #{pane_dead_signal}"
+        [line] = self._panes[terminal].cmd("display-message", "-p", formats).stdout
+        is_dead, _, how = line.partition(" ")
+        return how.strip() if is_dead == "1" else ""
+
+    def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
+        """Type it with a marker behind, into a shell."""
+        shell = terminal or self.open("bash --norc")
+        return run_by_marker(self, command, shell, timeout_s)
+
+    def end(self, terminal: str) -> None:
+        """Kill the session."""
+        self._server.sessions.get(session_name=terminal).kill()
+
+    def finish(self) -> None:
+        """Kill the server."""
+        self._server.kill()

@@ -1,0 +1,105 @@
+"""pexpect, as a script of an agent uses it."""
+
+import io
+import re
+from typing import Any
+
+import pexpect
+
+from .tools import COLUMNS, KEYS, ROWS, NotOfferedError, Ran, Tool, run_by_marker
+
+_SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][0-9A-Za-z]|\x1b[=>]")
+_PRINTED_S = 0.3
+
+
+class Pexpect(Tool):
+    """pexpect."""
+
+    title = "pexpect"
+    has_wait = True
+
+    def version(self) -> str:
+        """Return the library's own."""
+        return f"pexpect {pexpect.__version__}"
+
+    def start(self) -> None:
+        """Nothing has to be started."""
+        self._children: dict[str, Any] = {}
+        self._printed: dict[str, io.StringIO] = {}
+
+    def open(self, command: str, name: str = "") -> str:
+        """Spawn it."""
+        child = pexpect.spawn(
+            "bash",
+            ["-c", command],
+            encoding="utf-8",
+            codec_errors="replace",
+            dimensions=(ROWS, COLUMNS),
+            env=self.env,
+            cwd=str(self.home),
+        )
+        terminal = name or str(child.pid)
+        child.logfile_read = self._printed[terminal] = io.StringIO()
+        self._children[terminal] = child
+        return terminal
+
+    def type(self, terminal: str, text: str) -> None:
+        """Send it."""
+        self._children[terminal].send(text)
+
+    def press(self, terminal: str, key: str) -> None:
+        """Send what terminals send for it."""
+        self._children[terminal].send(KEYS[key])
+
+    def enter(self, terminal: str, *lines: str) -> None:
+        """Send them as lines."""
+        for line in lines:
+            self._children[terminal].sendline(line)
+
+    def read(self, terminal: str) -> str:
+        """Return what was read so far and what is there, without escape sequences."""
+        child = self._children[terminal]
+        try:
+            while True:
+                child.read_nonblocking(1 << 16, _PRINTED_S)
+        except (pexpect.TIMEOUT, pexpect.EOF):
+            pass
+        text = _SEQUENCES.sub("", self._printed[terminal].getvalue())
+        return text.replace("\r\n", "\n").rstrip()
+
+    def wait(self, terminal: str, pattern: str, timeout_s: float) -> bool:
+        """Expect it."""
+        child = self._children[terminal]
+        return bool(child.expect([pattern, pexpect.TIMEOUT, pexpect.EOF], timeout_s) == 0)
+
+    def ending(self, terminal: str) -> str:
+        """Close what has ended."""
+        child = self._children[terminal]
+        self.read(terminal)
+        if child.isalive():
+            return ""
+        child.close()
+        return str(child.signalstatus or child.exitstatus)
+
+    def awaits(self, terminal: str) -> str:
+        """Look whether the terminal echoes, which is all that can be told."""
+        if self._children[terminal].getecho():
+            raise NotOfferedError
+        return "hidden input"
+
+    def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
+        """Use its own run; into a shell, type it with markers."""
+        if terminal:
+            return run_by_marker(self, command, terminal, timeout_s)
+        output, code = pexpect.run(
+            f"bash -c {command!r}",
+            timeout=timeout_s,
+            withexitstatus=True,
+            encoding="utf-8",
+            env=self.env,
+        )
+        return Ran(output.replace("\r\n", "\n").rstrip(), code, has_ended=code is not None)
+
+    def end(self, terminal: str) -> None:
+        """Close it by force."""
+        self._children[terminal].close(force=True)

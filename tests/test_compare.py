@@ -1,0 +1,41 @@
+"""The comparison: its page is about what is tried, and what is tried can fail."""
+
+import re
+from pathlib import Path
+
+import pytest
+from compare.__main__ import tried
+from compare.results import Outcome
+from compare.truths import TRUTHS
+from support import PATIENCE_S
+
+_PAGE = Path(__file__).parents[1] / "docs/comparison.md"
+
+
+def _number(words: str) -> int:
+    [number] = [number for number, truth in enumerate(TRUTHS) if words in truth.sentence]
+    return number
+
+
+def test_page_has_each_truth_once() -> None:
+    rows = re.findall(r"^\| ([A-Z0-9][^|]+\.) \|", _PAGE.read_text(), re.MULTILINE)
+
+    assert sorted(rows) == sorted(truth.sentence for truth in TRUTHS)
+
+
+@pytest.mark.parametrize(
+    ("tool", "words", "outcome"),
+    [
+        ("ours", "A semicolon at the end", Outcome.HOLDS),
+        ("tmux", "A semicolon at the end", Outcome.BROKEN),
+        ("ours", "After SIGKILL of the tool", Outcome.HOLDS),
+        ("tmux", "After SIGKILL of the tool", Outcome.BROKEN),
+        ("tmux", "the lock and who has it", Outcome.NOT_OFFERED),
+    ],
+)
+def test_truth_is_tried(tool: str, words: str, outcome: Outcome) -> None:
+    patience_s = PATIENCE_S if outcome is Outcome.HOLDS else 3.0
+    result, version = tried(tool, "", _number(words), patience_s)
+
+    assert result.outcome is outcome, result
+    assert version or "SIGKILL" in words
