@@ -34,9 +34,9 @@ class Libtmux(Tool):
         assert pane
         session.cmd("set-option", "remain-on-exit", "on")
         pane.cmd("respawn-pane", "-k", command)
-        assert session.session_name
-        self._panes[session.session_name] = pane
-        return session.session_name
+        started = str(session.session_name)
+        self._panes[started] = pane
+        return started
 
     def type(self, terminal: str, text: str) -> None:
         """Send it literally."""
