@@ -3,7 +3,6 @@
 import fcntl
 import os
 import pty
-import re
 import select
 import signal
 import struct
@@ -11,9 +10,8 @@ import termios
 import time
 from dataclasses import dataclass
 
-from .tools import COLUMNS, KEYS, LOOK_S, REACT_S, ROWS, Ran, Tool, run_by_marker, until
+from .tools import COLUMNS, KEYS, LOOK_S, REACT_S, ROWS, Ran, Tool, plain, run_by_marker, until
 
-_SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][0-9A-Za-z]|\x1b[=>]")
 _PIECE_BYTES = 1 << 16
 
 
@@ -72,8 +70,7 @@ class HarnessPty(Tool):
     def read(self, terminal: str) -> str:
         """Return the output so far, without escape sequences."""
         self._yield(terminal, LOOK_S)
-        text = _SEQUENCES.sub("", self._sessions[terminal].output.decode(errors="replace"))
-        return text.replace("\r\n", "\n").rstrip()
+        return plain(self._sessions[terminal].output.decode(errors="replace"))
 
     def ending(self, terminal: str) -> str:
         """Return what a later write tells."""

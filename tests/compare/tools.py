@@ -133,6 +133,18 @@ class Tool:
         raise NotOfferedError
 
 
+# Escape sequences as scripts remove them from what a terminal prints.
+_SEQUENCES = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][0-9A-Za-z]|\x1b[=>]"
+)
+
+
+def plain(printed: str) -> str:
+    """Return what was printed on a terminal without escape sequences, as a script would read it."""
+    text = _SEQUENCES.sub("", printed).replace("\r\n", "\n")
+    return re.sub(r"^\r+", "", text, flags=re.MULTILINE).rstrip()
+
+
 def until(condition: Callable[[], bool], timeout_s: float, poll_s: float = 0.02) -> bool:
     """Wait until a condition holds; return whether it did in time."""
     deadline = time.monotonic() + timeout_s

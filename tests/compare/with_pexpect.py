@@ -1,14 +1,12 @@
 """pexpect, as a script of an agent uses it."""
 
 import io
-import re
 from typing import Any
 
 import pexpect
 
-from .tools import COLUMNS, KEYS, ROWS, NotOfferedError, Ran, Tool, run_by_marker
+from .tools import COLUMNS, KEYS, ROWS, NotOfferedError, Ran, Tool, plain, run_by_marker
 
-_SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][0-9A-Za-z]|\x1b[=>]")
 _PRINTED_S = 0.3
 
 
@@ -64,8 +62,7 @@ class Pexpect(Tool):
                 child.read_nonblocking(1 << 16, _PRINTED_S)
         except (pexpect.TIMEOUT, pexpect.EOF):
             pass
-        text = _SEQUENCES.sub("", self._printed[terminal].getvalue())
-        return text.replace("\r\n", "\n").rstrip()
+        return plain(self._printed[terminal].getvalue())
 
     def wait(self, terminal: str, pattern: str, timeout_s: float) -> bool:
         """Expect it."""
@@ -98,8 +95,13 @@ class Pexpect(Tool):
             encoding="utf-8",
             env=self.env,
         )
-        return Ran(output.replace("\r\n", "\n").rstrip(), code, has_ended=code is not None)
+        return Ran(plain(output), code, has_ended=code is not None)
 
     def end(self, terminal: str) -> None:
         """Close it by force."""
         self._children[terminal].close(force=True)
+
+    def finish(self) -> None:
+        """Close all by force."""
+        for child in self._children.values():
+            child.close(force=True)
