@@ -5,7 +5,16 @@ import re
 import time
 
 from .mcp_server import McpServer
-from .tools import COLUMNS, LOOK_S, REACT_S, ROWS, NotOfferedError, Ran, run_by_marker
+from .tools import (
+    COLUMNS,
+    LOOK_S,
+    REACT_S,
+    ROWS,
+    NotOfferedError,
+    Ran,
+    ending_in_shell,
+    run_by_marker,
+)
 
 
 class _InShells(McpServer):
@@ -26,10 +35,7 @@ class _InShells(McpServer):
 
     def ending(self, terminal: str) -> str:
         """Ask the shell that started it."""
-        self.enter(terminal, 'echo "status=$?"')
-        time.sleep(REACT_S)
-        found = re.findall(r"^status=(\d+)$", self.read(terminal), re.MULTILINE)
-        return found[-1] if found else ""
+        return ending_in_shell(self, terminal)
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
         """Type it with a marker behind."""

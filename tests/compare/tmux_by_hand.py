@@ -1,10 +1,9 @@
 """Plain tmux in a shell tool: `send-keys`, a pause, `capture-pane`."""
 
-import re
 import subprocess
 import time
 
-from .tools import COLUMNS, LOOK_S, REACT_S, ROWS, Ran, Tool, run_by_marker
+from .tools import COLUMNS, LOOK_S, REACT_S, ROWS, Ran, Tool, ending_in_shell, run_by_marker
 
 
 class TmuxByHand(Tool):
@@ -44,10 +43,7 @@ class TmuxByHand(Tool):
 
     def ending(self, terminal: str) -> str:
         """Ask the shell that started it."""
-        self.enter(terminal, 'echo "status=$?"')
-        time.sleep(REACT_S)
-        found = re.findall(r"^status=(\d+)$", self.read(terminal), re.MULTILINE)
-        return found[-1] if found else ""
+        return ending_in_shell(self, terminal)
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
         """Use the shell tool itself, or type it with a marker behind."""

@@ -155,6 +155,14 @@ def until(condition: Callable[[], bool], timeout_s: float, poll_s: float = 0.02)
     return True
 
 
+def ending_in_shell(tool: Tool, terminal: str) -> str:
+    """Return how a program ended, as the shell that started it says."""
+    tool.enter(terminal, 'echo "status=$?"')
+    time.sleep(REACT_S)
+    found = re.findall(r"^status=(\d+)$", tool.read(terminal), re.MULTILINE)
+    return found[-1] if found else ""
+
+
 def run_by_marker(tool: Tool, command: str, terminal: str, timeout_s: float) -> Ran:
     """Run a command in a shell where there is no tool for it.
 

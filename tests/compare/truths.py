@@ -465,6 +465,10 @@ def _check_ran(ran: Ran, output: str) -> None:
     _check(ran.has_ended and ran.output == output and not ran.exit_code, ran)
 
 
+def _check_runs(trial: Trial, shell: str, command: str, output: str) -> None:
+    _check_ran(trial.tool.run(command, shell), output)
+
+
 @_truth("running", "You learn a command's output and exit code.")
 def _output_and_code(trial: Trial) -> None:
     ran = _ran(trial, "echo out; (exit 7)")
@@ -489,8 +493,7 @@ def _unbalanced(trial: Trial) -> None:
     begin = time.monotonic()
     ran = trial.tool.run("echo 'unbalanced", shell, 4.0)
     _check(ran.has_ended and ran.exit_code != 0 and time.monotonic() - begin < 4.0, ran)
-    ran = trial.tool.run("echo fine", shell)
-    _check_ran(ran, "fine")
+    _check_runs(trial, shell, "echo fine", "fine")
 
 
 @_truth("running", "A command that reads all its input doesn't swallow what follows.")
@@ -502,8 +505,7 @@ def _drains_input(trial: Trial) -> None:
     _check(not ran.has_ended and waited_s < 5.0, f"{ran} after {waited_s:.0f} s")
     trial.tool.press(shell, "C-d")
     time.sleep(0.5)
-    ran = trial.tool.run("echo fine", shell)
-    _check_ran(ran, "fine")
+    _check_runs(trial, shell, "echo fine", "fine")
 
 
 @_truth("running", "A pager doesn't hold a run until its timeout.")
@@ -515,24 +517,21 @@ def _pager(trial: Trial) -> None:
     _check(waited_s < 6.0, f"it took {waited_s:.0f} s of 10")
     trial.tool.press(shell, "q")
     time.sleep(0.5)
-    ran = trial.tool.run("echo fine", shell)
-    _check_ran(ran, "fine")
+    _check_runs(trial, shell, "echo fine", "fine")
 
 
 @_truth("running", "Directory and variables persist from one run to the next.")
 def _state_stays(trial: Trial) -> None:
     shell = trial.shell()
     trial.tool.run("cd /usr; word=kept", shell)
-    ran = trial.tool.run('echo "$PWD $word"', shell)
-    _check_ran(ran, "/usr kept")
+    _check_runs(trial, shell, 'echo "$PWD $word"', "/usr kept")
 
 
 @_truth("running", "A function of several lines can be defined and called.")
 def _function(trial: Trial) -> None:
     shell = trial.shell()
     trial.tool.run("f() {\n  echo one\n  echo two\n}", shell)
-    ran = trial.tool.run("f", shell)
-    _check_ran(ran, "one\ntwo")
+    _check_runs(trial, shell, "f", "one\ntwo")
 
 
 @_truth("running", "A coloured prompt of two lines makes no difference.")
@@ -540,8 +539,7 @@ def _odd_prompt(trial: Trial) -> None:
     shell = trial.shell()
     trial.tool.enter(shell, r"PS1='\[\e[32m\]\w\[\e[0m\]\n\$ '")
     time.sleep(0.5)
-    ran = trial.tool.run("echo out", shell)
-    _check_ran(ran, "out")
+    _check_runs(trial, shell, "echo out", "out")
 
 
 @_truth("running", "At its timeout a command is interrupted, and the shell still works.")
@@ -549,8 +547,7 @@ def _timeout(trial: Trial) -> None:
     shell = trial.shell()
     ran = trial.tool.run("sleep 60", shell, 1.5)
     _check(not ran.has_ended, ran)
-    ran = trial.tool.run("echo fine", shell)
-    _check_ran(ran, "fine")
+    _check_runs(trial, shell, "echo fine", "fine")
 
 
 @_truth("running", "A command for a shell isn't typed into another program.")
