@@ -9,7 +9,8 @@ from compare.results import Outcome
 from compare.truths import TRUTHS
 from support import PATIENCE_S
 
-_PAGE = Path(__file__).parents[1] / "docs/comparison.md"
+_ROOT = Path(__file__).parents[1]
+_PAGE = _ROOT / "docs/comparison.md"
 
 
 def _number(words: str) -> int:
@@ -21,6 +22,7 @@ def test_page_has_each_truth_once() -> None:
     rows = re.findall(r"^\| ([A-Z0-9][^|]+\.) \|", _PAGE.read_text(), re.MULTILINE)
 
     assert sorted(rows) == sorted(truth.sentence for truth in TRUTHS)
+    assert f"tries {len(TRUTHS)} of them" in " ".join((_ROOT / "README.md").read_text().split())
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,11 @@ def test_demo_installs_what_it_needs_and_tests_the_rest(programs: Path, tmp_path
     add_environments(programs, f'echo "$*" >>calls; {installs}')
     clone = tmp_path / "clone"
 
-    assert dev(programs, clone, "setup").stderr == "dev: making .venv with the package (100 MB)\n"
+    assert dev(programs, clone, "setup").stderr == (
+        "dev: making .venv with the package (100 MB)\n"
+        "dev: ready. Next: .venv/bin/tmux-debug config CLIENT --write, or "
+        ".venv/bin/tmux-debug --help\n"
+    )
     assert again(programs, clone, "setup").stderr == ""
     assert again(programs, clone, "bench").stderr.startswith("dev: adding the tools of ")
     assert again(programs, clone, "setup").stderr == ""

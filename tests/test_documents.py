@@ -121,7 +121,7 @@ async def test_all_clients_start_the_same_server(environment: dict[str, str]) ->
     assert f"$ claude mcp add --scope user tmux-debug -- {command}\n" in text
     shown = command.replace("/path/to/tmux-debug-mcp", "$PWD")
     readme = (ROOT / "README.md").read_text()
-    assert f'$ claude mcp add --scope user tmux-debug -- "{shown}"\n' in readme
+    assert f'\nclaude mcp add --scope user tmux-debug -- "{shown}"\n' in readme
     assert f"command: {command}\n" in fenced(text, "markdown")[0]
 
     here = Path(command.replace("/path/to/tmux-debug-mcp", str(ROOT)))
@@ -172,7 +172,10 @@ async def test_sessions_are_what_happens(
     toolset: str,
     directory_of_sessions: Path,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # As for readers, `tmux-debug` is on PATH.
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     clock = Clock(replace(TIMES, rest_s=PATIENCE_S))
     readers = {tool.name for tool in choose(toolset)[0].tools if tool.hints.get("read_only_hint")}
     sessions = sessions_of(page(name))

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tmux_debug_mcp.clients.table import CLIENTS
+from tmux_debug_mcp.own_command import own_program
 
 from .conftest import PROGRAM, Shell
 
@@ -326,7 +327,7 @@ def test_options_are_passed_on_word_by_word(config: Callable[..., str], home: Pa
     config("cursor", "--write")
 
     line = shown.rstrip().splitlines()[-1]
-    assert shlex.split(line) == ["tmux-debug", "config", "codex", "--write", "--", *options]
+    assert shlex.split(line) == [own_program(), "config", "codex", "--write", "--", *options]
     server = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["tmux-debug"]
     assert server["args"] == options
     config("cursor", "--write", "--")
@@ -450,7 +451,7 @@ def test_what_can_not_be_done_is_refused(shell: Shell, home: Path, words: list[s
     assert os.listdir(home) == []
 
 
-@pytest.mark.parametrize("words", [[], ["emacs"], ["codex", "--write", "--remove"]])
+@pytest.mark.parametrize("words", [["emacs"], ["codex", "--write", "--remove"]])
 def test_wrong_command_line_shows_the_usage(shell: Shell, words: list[str]) -> None:
     done = shell.run("config", *words)
 

@@ -86,10 +86,12 @@ class TestOfAClient:
         sentence = "Pane 'nope' not found. Use tmux-debug list to see active panes."
         assert output == f"tmux-debug: {sentence}\n125\n"
 
-    def test_step_that_was_not_sent_is_told(self, server: Server) -> None:
+    @pytest.mark.parametrize("timeout", ["0.2", "0"])
+    def test_step_that_was_not_sent_is_told(self, server: Server, timeout: str) -> None:
         server.call("create_pane", command="sleep 1000", name="busy")
 
-        output, _ = ran(server, "tmux-debug send busy one Enter two Enter --timeout 0.2; echo $?")
+        send = f"tmux-debug send busy one Enter two Enter --timeout {timeout}"
+        output, _ = ran(server, f"{send}; echo $?")
 
         told, status = output.splitlines()[-2:]
         assert told.startswith("Sent 1 of 4 steps to pane 'debug-1' (")

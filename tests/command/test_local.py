@@ -125,6 +125,7 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
         (["replay", "--sped", "2"], "Flag '--sped' is unknown. Did you mean --speed?"),
         (["doctor", "--jsno"], "Flag '--jsno' is unknown. Did you mean --json?"),
         (["doctor", "--timeout", "x"], "'x' is not a time. Give more than 0 and at most 600"),
+        (["config"], "Give a CLIENT: claude-code, codex, "),
         (["config", "cursor", "--wirte"], "Flag '--wirte' is unknown. Did you mean --write?"),
         (["config", "cursor", "--", "--kep", "1h"], "Did you mean --keep?"),
         (["start", "--kep", "1h"], "Option '--kep' is unknown. Did you mean --keep?"),

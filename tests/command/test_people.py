@@ -21,6 +21,7 @@ from support import PATIENCE_S, ask_until, wait_until
 from wire import Server
 
 from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.sockets.connection import panes_of
 
 from .conftest import PROGRAM, Shell
@@ -335,9 +336,8 @@ class TestAttach:
 
         assert person.leaves() == 0
 
-        person.sees(
-            f"'web' keeps running. To see it again: tmux-debug --server {server.pid} attach web\r\n"
-        )
+        again = f"{own_command()} --server {server.pid} attach web"
+        person.sees(f"'web' keeps running. To see it again: {again}\r\n")
         assert "[detached" not in person.seen
 
     def test_end_of_the_program_is_said_and_how_it_ended(
@@ -498,7 +498,7 @@ class TestSecret:
         result = server.call("create_pane", command=ASKS, name="login", timeout_s=PATIENCE_S)
 
         assert "awaits hidden input" in result["content"][-1]["text"]
-        line = f"tmux-debug --server {server.pid} secret debug-1"
+        line = f"{own_command()} --server {server.pid} secret debug-1"
         assert f"a person can type it: {line}" in result["content"][-1]["text"]
 
     def test_secret_reaches_the_terminal_and_nothing_else(
@@ -658,7 +658,7 @@ class TestSecret:
             "execute_command", window_id="@1", command="read -s x; echo got ${#x}"
         )
         note = json.loads(result["content"][0]["text"])["note"]
-        _, line = note.rstrip(".").split(": tmux-debug ")
+        _, line = note.rstrip(".").split(f": {own_command()} ")
 
         done = subprocess.run(
             [*PROGRAM, *line.split()], env=shell.env, input="hunter2\n", text=True, check=False
@@ -723,13 +723,13 @@ class TestOnlyPeople:
     ) -> None:
         login(server)
 
+        how = f"{own_command()} --server {server.pid} secret debug-1"
         for keys in ("hunter2 Enter", "Enter", ["hunter2", "Enter"]):
             refused = server.call("send_keys", pane_id="login", keys=keys)
             assert refused["isError"]
             assert refused["content"][0]["text"] == (
-                "Pane 'debug-1' awaits hidden input, which only a person may type here: tmux-debug "
-                f"--server {server.pid} secret debug-1. Nothing was typed. Wait until they have, "
-                "or interrupt the program with C-c."
+                f"Pane 'debug-1' awaits hidden input, which only a person may type here: {how}. "
+                "Nothing was typed. Wait until they have, or interrupt the program with C-c."
             )
 
         done = secret_from_a_pipe(shell, b"hunter2\n")

@@ -10,6 +10,7 @@ from clocks import with_times
 from support import Gate, eventually, own_tmux, run_of
 from toolsets import Tabs
 
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.running.giving import MAX_WAITING
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS
 
@@ -204,7 +205,7 @@ async def test_password_is_for_a_person_to_type(tabs: Tabs, tab: str, command: s
     result = await tabs.execute(tab, command)
 
     assert result["awaits"] == "hidden input"
-    line = f"a person can type it: tmux-debug --server {os.getpid()} secret debug-1"
+    line = f"a person can type it: {own_command()} --server {os.getpid()} secret debug-1"
     assert result["note"] == f"It keeps running and awaits hidden input; {line}."
     row = (await tabs.rows())[tab]
     assert row["note"] == line

@@ -16,6 +16,7 @@ from wire import SERVER, Server
 import tmux_debug_mcp
 from tmux_debug_mcp.command import serve
 from tmux_debug_mcp.options import OPTIONS, checked, parse
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.settings import Settings, pane_environment
 from tmux_debug_mcp.tmux.versions import is_new_enough
 
@@ -67,11 +68,11 @@ def test_server_that_is_started_in_a_terminal_says_what_it_is(environment: dict[
     assert (process.returncode, out) == (0, b"")
     assert err.startswith(b"tmux-debug-mcp is an MCP server: ")
     for line in (
-        b"\n  tmux-debug demo  ",
-        b"\n  tmux-debug config CLIENT ",
-        b"\n  tmux-debug --help ",
+        "demo  ",
+        "config CLIENT ",
+        "--help ",
     ):
-        assert line in err
+        assert f"\n  {own_command()} {line}" in err.decode()
     assert command(environment).stderr == ""
 
 

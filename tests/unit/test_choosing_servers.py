@@ -201,7 +201,7 @@ CASES = {
         [detached(1001, THERE, base=ELSEWHERE)], NoServerError
     ),
     "two detached ones": Case(
-        [detached(1001, THERE), detached(1002, OTHER)], NoServerError, "Start one: tmux-debug start"
+        [detached(1001, THERE), detached(1002, OTHER)], NoServerError, "tmux-debug start"
     ),
     "two detached ones, one with that pane": Case(
         [detached(1001, THERE), detached(1002, OTHER)], 1002, "with that name", with_pane=[1002]
@@ -210,7 +210,7 @@ CASES = {
         [detached(1001, THERE), detached(1002, OTHER)], NoServerError, with_pane=[1001, 1002]
     ),
     # None.
-    "none": Case([], NoServerError, "You have no server here. Start one: tmux-debug start"),
+    "none": Case([], NoServerError, "You have no server here. Start one: "),
     "a stranger's alone": Case(
         [of_client(1001, STRANGER)],
         NoServerError,

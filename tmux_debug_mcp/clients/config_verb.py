@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OptionError, checked, parse_all
+from tmux_debug_mcp.own_command import own_program
 from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.parsing import parser_of
@@ -55,7 +56,9 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "Without --, an existing entry keeps its options."
     )
     clients = (*CLIENTS, _NIX)
-    made.add_argument("client", metavar="CLIENT", choices=clients, help=", ".join(clients))
+    made.add_argument(
+        "client", metavar="CLIENT", nargs="?", choices=clients, help=", ".join(clients)
+    )
     made.add_argument(
         "--scope",
         choices=("user", "project", _SUBAGENT, _COMMAND),
@@ -79,6 +82,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     index = words.index("--") if "--" in words else len(words)
     options = words[index + 1 :] if index < len(words) else None
     arguments = parser_of(VERBS["config"]).parse_args(words[:index])
+    if arguments.client is None:
+        raise CommandError(f"Give a CLIENT: {', '.join((*CLIENTS, _NIX))}")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", arguments.name):
         raise CommandError("--name takes at most 64 letters, digits, - and _.")
     if options:
@@ -223,7 +228,7 @@ class _Setup:
         given = self._arguments
         # A launcher such as uvx knows only the server's program, which has this verb, too.
         is_launched = len(program.words) > 1
-        this = programs.as_typed(sys.argv[0], self._environ)
+        this = own_program(is_for_here=True)
         words = [*(program.words if is_launched else (this,)), "config", given.client]
         words += ["--scope", given.scope] if given.scope else []
         words += ["--name", given.name] if given.name != _NAME else []

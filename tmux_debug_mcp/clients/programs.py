@@ -14,7 +14,6 @@ from tmux_debug_mcp.sockets.servers import CommandError
 
 NAME = "tmux-debug-mcp"
 MODULE = "tmux_debug_mcp"
-_VERBS = "tmux-debug"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +83,6 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
             return Program((link,))
     note = "Nix may garbage-collect this path. Install the package, or use `config nix`."
     return Program((found,), note)
-
-
-def as_typed(started_as: str, environ: Mapping[str, str]) -> str:
-    """Return what a person types to start this program again: its name if PATH leads to it."""
-    name = os.path.basename(started_as)
-    if not name.startswith(_VERBS):  # such as python -m
-        return _VERBS
-    on_path = shutil.which(name, path=environ.get("PATH"))
-    is_on_path = on_path and os.path.realpath(on_path) == os.path.realpath(started_as)
-    return name if is_on_path or "/" not in started_as else started_as
 
 
 def given(command: str, environ: Mapping[str, str]) -> Program:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.sockets.connection import panes_of
 from tmux_debug_mcp.sockets.servers import (
     CommandError,
@@ -123,4 +124,5 @@ def _panes(server: Server, named: str) -> Iterator[tuple[str, bool]]:
         asks = pane.get("awaits") == _HIDDEN_INPUT
         yield f"    {in_a_line(pane)}", asks
         if asks:
-            yield f"    type it: tmux-debug {named}secret {pane['id']}", True
+            command = own_command(is_for_here=True)
+            yield f"    type it: {command} {named}secret {pane['id']}", True

@@ -8,6 +8,7 @@ import os
 import sys
 
 from tmux_debug_mcp.options import OptionError, Values, parse
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.sockets.servers import CommandError, client_of
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
@@ -39,13 +40,9 @@ def main() -> None:
 
 def _greeting() -> str:
     """Return what to tell somebody who has started a server in a terminal."""
-    import shlex  # noqa: PLC0415  no client needs it
+    from tmux_debug_mcp.clients.table import CLIENTS  # noqa: PLC0415  no client needs it
 
-    from tmux_debug_mcp.clients import programs  # noqa: PLC0415  no client needs it
-    from tmux_debug_mcp.clients.table import CLIENTS  # noqa: PLC0415
-
-    this = programs.as_typed(sys.argv[0], os.environ)
-    verbs = shlex.quote(this.removesuffix("-mcp"))
+    verbs = own_command(is_for_here=True)
     lines = {
         f"{verbs} demo": "watch it find a bug in a small web service",
         f"{verbs} config CLIENT": f"add it to a client: {', '.join(CLIENTS)}",

@@ -26,7 +26,7 @@ from .probe import ProbeError, Surroundings, ask, environment
 
 _OURS = (programs.NAME, programs.MODULE)
 _NAME = "tmux-debug"
-_SET_UP = "To give it this server: tmux-debug config"
+_SET_UP = "To give it this server: tmux-debug config CLIENT --write"
 # Each takes half a second of processor time.
 _MAX_PROBES = 4
 

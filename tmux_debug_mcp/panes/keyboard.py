@@ -15,6 +15,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import HiddenInputError, KeyboardHeldError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Typed
 from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
@@ -111,7 +112,7 @@ class Keyboard:
         # A program may ask on a terminal that it has made within this one.
         both = (terminals.modes(self._place.leader.pid), self._terminal.look().modes)
         if any(modes and modes.hides_lines for modes in both):
-            how = f": tmux-debug --server {os.getpid()} secret {self._pane_id}"
+            how = f": {own_command()} --server {os.getpid()} secret {self._pane_id}"
             raise HiddenInputError(self._pane_id, how)
 
     @property

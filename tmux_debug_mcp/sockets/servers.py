@@ -12,6 +12,8 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from tmux_debug_mcp.own_command import own_command
+
 PREFIX = "tmux-debug-"
 SOCKET = "socket"
 # What a detached server writes into the pipe of the process that started it: it serves, or a faster
@@ -46,7 +48,8 @@ class NoServerError(CommandError):
     """
 
     def __init__(self, others: str) -> None:
-        super().__init__(f"You have no server here. Start one: tmux-debug start{others}")
+        start = f"{own_command(is_for_here=True)} start"
+        super().__init__(f"You have no server here. Start one: {start}{others}")
         self.others = others
 
 

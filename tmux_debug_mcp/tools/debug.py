@@ -39,7 +39,7 @@ from tmux_debug_mcp.panes.reports import (
 )
 from tmux_debug_mcp.panes.running.outcomes import Outcome
 from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
-from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.panes.sending import Sending, send
 from tmux_debug_mcp.panes.sizing import given_size, resize
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, observe, wait
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
@@ -157,18 +157,22 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
         draws = sending.observation is not None and sending.observation.drawing.is_on
         confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, is_for_screen=draws)
     if conditions is None or sending.observation is None:
-        return await _confirmed(pane, confirmed)
+        return _not_sent(sending, await _confirmed(pane, confirmed))
     further_steps = max(0, len(sending.observation.steps) - 1)
     room = conditions.shows.max_characters + STEP_CHARACTERS * further_steps
     shows = replace(conditions.shows, max_characters=min(room, MAX_ASKED_CHARACTERS))
     if sending.why_not:
         conditions = Conditions(timeout_s=0)
     conditions = replace(conditions, shows=shows)
-    answer = await _observed(engine, sending.observation, conditions, confirmed)
-    if sending.why_not and answer.meta["reason"] != Reason.STOPPED:
-        reason = {"reason": NOT_SENT}
-        return replace(answer, meta={**answer.meta, **reason}, outcome={**answer.outcome, **reason})
-    return answer
+    return _not_sent(sending, await _observed(engine, sending.observation, conditions, confirmed))
+
+
+def _not_sent(sending: Sending, answer: Answer) -> Answer:
+    """Return an answer with the reason that a step was not sent, if none was that it stopped."""
+    if not sending.why_not or answer.meta.get("reason") == Reason.STOPPED:
+        return answer
+    reason = {"reason": NOT_SENT}
+    return replace(answer, meta={**answer.meta, **reason}, outcome={**answer.outcome, **reason})
 
 
 def _conditions(

@@ -12,6 +12,7 @@ import mcp_types as types
 import orjson
 
 from tmux_debug_mcp.errors import StartError, ToolError
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.readable import Readable
@@ -72,7 +73,7 @@ def ask_a_person(pane: Readable) -> str:
 
     A person's shell is not a child of ours, so the line names the server.
     """
-    return f"a person can type it: tmux-debug --server {os.getpid()} secret {pane.id}"
+    return f"a person can type it: {own_command()} --server {os.getpid()} secret {pane.id}"
 
 
 def json_answer(

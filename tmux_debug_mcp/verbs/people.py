@@ -13,6 +13,7 @@ from tmux_debug_mcp.errors import (
     PaneNotFoundError,
     ToolError,
 )
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
@@ -158,7 +159,7 @@ class _Visit:
             return f"'{pane.name}' was killed."
         state = await pane.state()
         if state.is_running:
-            again = f"tmux-debug --server {os.getpid()} attach {shlex.quote(pane.name)}"
+            again = f"{own_command()} --server {os.getpid()} attach {shlex.quote(pane.name)}"
             return f"'{pane.name}' keeps running. To see it again: {again}"
         return f"'{pane.name}' {state}."
 
