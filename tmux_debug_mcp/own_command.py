@@ -20,13 +20,14 @@ def own_program(*, is_for_here: bool = False) -> str:
 
     The path is absolute; with `is_for_here`, it is as this program was called.
     """
-    directories = [os.path.dirname(one) for one in (sys.argv[0], sys.executable)]
-    paths = [os.path.join(directory, _NAME) for directory in directories if directory]
-    path = next((path for path in paths if os.access(path, os.X_OK)), None)
-    if path is None:
-        return _NAME
     found = (os.path.join(directory, _NAME) for directory in os.get_exec_path())
-    first = next((one for one in found if os.access(one, os.X_OK)), None)
-    if first and os.path.realpath(first) == os.path.realpath(path):
+    on_path = next((one for one in found if os.access(one, os.X_OK)), None)
+    started_as = sys.argv[0]
+    # Python may have been given the module or code to run.
+    beside = started_as if os.path.basename(started_as).startswith(_NAME) else sys.executable
+    path = os.path.join(os.path.dirname(beside), _NAME)
+    if "/" not in path or not os.access(path, os.X_OK):
+        return _NAME
+    if on_path and (beside != started_as or os.path.realpath(on_path) == os.path.realpath(path)):
         return _NAME
     return path if is_for_here else os.path.abspath(path)

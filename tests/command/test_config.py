@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from tmux_debug_mcp.clients.table import CLIENTS
-from tmux_debug_mcp.own_command import own_program
 
 from .conftest import PROGRAM, Shell
 
@@ -327,7 +326,7 @@ def test_options_are_passed_on_word_by_word(config: Callable[..., str], home: Pa
     config("cursor", "--write")
 
     line = shown.rstrip().splitlines()[-1]
-    assert shlex.split(line) == [own_program(), "config", "codex", "--write", "--", *options]
+    assert shlex.split(line) == ["tmux-debug", "config", "codex", "--write", "--", *options]
     server = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["tmux-debug"]
     assert server["args"] == options
     config("cursor", "--write", "--")
@@ -461,9 +460,10 @@ def test_wrong_command_line_shows_the_usage(shell: Shell, words: list[str]) -> N
 
 def test_both_programs_have_the_verb(shell: Shell, config: Callable[..., str]) -> None:
     other = [sys.executable, "-c", "from tmux_debug_mcp.command.serve import main; main()"]
+    path = f"{Path(sys.executable).parent}:{shell.env['PATH']}"
     done = subprocess.run(
         [*other, "config", "codex"],
-        env=shell.env,
+        env=shell.env | {"PATH": path},
         cwd=shell.cwd,
         capture_output=True,
         text=True,

@@ -21,7 +21,6 @@ from support import PATIENCE_S, ask_until, wait_until
 from wire import Server
 
 from tmux_debug_mcp.linux.users import user_name
-from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.sockets.connection import panes_of
 
 from .conftest import PROGRAM, Shell
@@ -336,7 +335,7 @@ class TestAttach:
 
         assert person.leaves() == 0
 
-        again = f"{own_command()} --server {server.pid} attach web"
+        again = f"tmux-debug --server {server.pid} attach web"
         person.sees(f"'web' keeps running. To see it again: {again}\r\n")
         assert "[detached" not in person.seen
 
@@ -498,7 +497,7 @@ class TestSecret:
         result = server.call("create_pane", command=ASKS, name="login", timeout_s=PATIENCE_S)
 
         assert "awaits hidden input" in result["content"][-1]["text"]
-        line = f"{own_command()} --server {server.pid} secret debug-1"
+        line = f"tmux-debug --server {server.pid} secret debug-1"
         assert f"a person can type it: {line}" in result["content"][-1]["text"]
 
     def test_secret_reaches_the_terminal_and_nothing_else(
@@ -658,7 +657,7 @@ class TestSecret:
             "execute_command", window_id="@1", command="read -s x; echo got ${#x}"
         )
         note = json.loads(result["content"][0]["text"])["note"]
-        _, line = note.rstrip(".").split(f": {own_command()} ")
+        _, line = note.rstrip(".").split(": tmux-debug ")
 
         done = subprocess.run(
             [*PROGRAM, *line.split()], env=shell.env, input="hunter2\n", text=True, check=False
@@ -723,7 +722,7 @@ class TestOnlyPeople:
     ) -> None:
         login(server)
 
-        how = f"{own_command()} --server {server.pid} secret debug-1"
+        how = f"tmux-debug --server {server.pid} secret debug-1"
         for keys in ("hunter2 Enter", "Enter", ["hunter2", "Enter"]):
             refused = server.call("send_keys", pane_id="login", keys=keys)
             assert refused["isError"]

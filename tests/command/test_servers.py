@@ -23,7 +23,6 @@ from tmux_debug_mcp.command.starting import directory_for
 from tmux_debug_mcp.doctor.installation import sparing_stale_directories
 from tmux_debug_mcp.lease import Lease
 from tmux_debug_mcp.options import parse_all
-from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.sockets import listener, servers
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 
@@ -56,7 +55,7 @@ def test_without_a_server_the_error_says_how_to_start_one(shell: Shell) -> None:
     assert (done.returncode, done.stdout) == (125, "")
     # Servers of others on this machine may be there, too.
     assert done.stderr.splitlines()[0] == (
-        f"tmux-debug: You have no server here. Start one: {own_command()} start"
+        "tmux-debug: You have no server here. Start one: tmux-debug start"
     )
 
 

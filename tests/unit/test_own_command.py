@@ -52,3 +52,15 @@ def test_path_is_as_it_was_typed_for_who_typed_it(
 
     assert own_program(is_for_here=True) == "it's here/tmux-debug"
     assert own_program() == str(started_as / "tmux-debug")
+
+
+def test_name_is_enough_for_a_module_where_path_leads_to_one(
+    started_as: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    monkeypatch.setattr(sys, "executable", str(started_as / "python3"))
+    assert own_program() == str(started_as / "tmux-debug")
+
+    (tmp_path / "tmux-debug").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert own_program() == "tmux-debug"
