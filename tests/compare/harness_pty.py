@@ -8,7 +8,7 @@ import signal
 import struct
 import termios
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .tools import COLUMNS, KEYS, LOOK_S, REACT_S, ROWS, Ran, Tool, plain, run_by_marker, until
 
@@ -19,7 +19,7 @@ _PIECE_BYTES = 1 << 16
 class _Session:
     pid: int
     fd: int
-    output: bytes = b""
+    output: bytearray = field(default_factory=bytearray)
     status: int | None = None
 
 
