@@ -245,7 +245,7 @@ def with_panes(shared: Shell) -> Shell:
         (["web", "--timeout", "nan"], "--timeout is nan. It must be a number"),
         (["web", "--timeout", "inf"], "--timeout is inf. It must be a number"),
         (["web", "--timeout", "-1"], "--timeout is -1.0. It must be a number"),
-        (["web", "other", "--since", "0"], "--since is a cursor of one pane."),
+        (["web", "other", "--since", "0"], "--since is for one pane."),
     ],
 )
 def test_what_can_not_be_followed_is_refused(

@@ -383,7 +383,7 @@ BAD_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     ({"pane_id": ["debug-1", "nope"]}, "Pane 'nope' not found."),
     (
         {"pane_id": ["debug-1", "debug-2"], "since": 0},
-        "Parameter 'since' is a cursor of one pane.",
+        "Parameter 'since' is for one pane.",
     ),
 ]
 

@@ -136,7 +136,7 @@ class _Setup:
         given = self._arguments
         if self._scope == _COMMAND and (given.write or given.remove):
             raise CommandError(
-                "The scope command only prints a line. Run it, or choose another scope."
+                "--scope command only prints a line. Run that, or choose another scope."
             )
         try:
             if given.remove:

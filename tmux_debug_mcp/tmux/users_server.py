@@ -153,7 +153,7 @@ class UsersServer:
             size = len(command.encode())
             if size > MAX_COMMAND_BYTES:
                 raise ArgumentError(
-                    f"Parameter 'command' has {size} bytes; on a user's tmux server at most "
+                    f"Parameter 'command' has {size} bytes; a user's tmux server takes at most "
                     f"{MAX_COMMAND_BYTES}. Put it into a script."
                 )
             words += ["--", command]

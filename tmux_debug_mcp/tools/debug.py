@@ -379,7 +379,7 @@ async def _output(log: Log, start: int, end: int) -> Excerpt:
 async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
     names = [arguments.pane_id] if isinstance(arguments.pane_id, str) else arguments.pane_id
     if arguments.since is not None and len(names) > 1:
-        raise ArgumentError("Parameter 'since' is a cursor of one pane. Give one pane, or omit it.")
+        raise ArgumentError("Parameter 'since' is for one pane. Give one pane, or omit 'since'.")
     given = (arguments.pattern, arguments.stop_pattern, arguments.idle_s)
     names_no_condition = given == (None, None, None) and arguments.port is None
     if arguments.show is not None:

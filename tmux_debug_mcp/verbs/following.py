@@ -62,7 +62,7 @@ async def answer(
         given = Wait(**parser.parse(request.arguments))
         names = [given.pane_id] if isinstance(given.pane_id, str) else given.pane_id
         if given.since is not None and len(names) > 1:
-            raise ArgumentError("--since is a cursor of one pane. Give one pane, or omit it.")
+            raise ArgumentError("--since is for one pane. Give one pane, or omit --since.")
         if given.idle_s is not None:
             raise ArgumentError("--idle is for a single wait. Omit it, or omit --follow.")
         panes = [await engine.find(name) for name in dict.fromkeys(names)]

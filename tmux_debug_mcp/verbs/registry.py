@@ -121,7 +121,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "watch a pane in this terminal, or with --write work in it",
             "attach --write web",
         ),
-        Verb("secret", "type a secret that a program asks for, past the agent", "secret web"),
+        Verb("secret", "type a secret for a program, hidden from the agent", "secret web"),
     ),
     SERVERS: (
         Verb(

@@ -181,7 +181,7 @@ def _seconds_to(moment: str, timing: Timing) -> float:
         return datetime.fromisoformat(given).astimezone().timestamp() - timing.began_at
     except (ValueError, OverflowError):  # the latter before the year 1 or after 9999
         shown = visible(moment[:_MAX_SHOWN])
-        raise CommandError(f"--at is '{shown}', which is not a moment. {_ADVICE}") from None
+        raise CommandError(f"--at is '{shown}', which is not a time. {_ADVICE}") from None
 
 
 def _shown(wish: _Wish) -> int:
