@@ -104,7 +104,7 @@ if answer=$("$SANDBOX_KEPT" "$ws" true 2>&1); then fail "expected an error"; fi
 equal "$(<"$HOME/kept/.claude.json")" '{"mcpServers": ["mine"]}'
 echo '["mine"]' >"$HOME/kept/.claude.json"
 if answer=$("$SANDBOX_KEPT" "$ws" true 2>&1); then fail "expected an error"; fi
-contains "$answer" "/home/sandbox/.claude.json can't be given settings"
+contains "$answer" "can't add settings to /home/sandbox/.claude.json"
 equal "$(<"$HOME/kept/.claude.json")" '["mine"]'
 
 pass
