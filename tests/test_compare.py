@@ -41,3 +41,4 @@ def test_truth_is_tried(tool: str, words: str, outcome: Outcome) -> None:
 
     assert result.outcome is outcome, result
     assert version or "killed" in words
+    assert "not started" not in result.seen

@@ -64,7 +64,7 @@ def test_agent_and_person_share_it_whoever_has_started_it(
     assert agents.text("list_panes").startswith("No active panes")
     assert person.leaves() == 0
     person.sees("'web' keeps running. To see it again: ")
-    person.sees("tmux-debug --server ")
+    person.sees(" --server ")
     [detached] = [one for one in shell.servers() if one.keep_s is not None]
     assert shell.out("--server", str(detached.pid), "ps", "--names") == "web\n"
 

@@ -39,7 +39,7 @@ def tried(
 ) -> tuple[Result, str]:
     """Try a truth with a tool; return what came of it, and the tool's version."""
     mark = secrets.token_hex(8)
-    with tempfile.TemporaryDirectory(prefix="compare-", ignore_cleanup_errors=True) as directory:
+    with _directory() as directory:
         home = Path(directory)
         worker = subprocess.Popen(
             [sys.executable, "-m", "compare.trial", word, str(number), directory, command],
@@ -60,6 +60,11 @@ def tried(
             for pid in _marked(mark):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+
+def _directory() -> tempfile.TemporaryDirectory[str]:
+    """Return a new directory whose path is short enough for a socket."""
+    return tempfile.TemporaryDirectory(prefix="compare-", dir="/tmp", ignore_cleanup_errors=True)
 
 
 def _result(

@@ -630,7 +630,8 @@ TRUTHS.append(
 def _sigkill(trial: Trial) -> None:
     path = trial.path("pids")
     trial.tool.open(trial.program("stubborn.py", str(path)))
-    until(lambda: path.exists() and path.read_text().count("\n") == 2, _PATIENCE_S)
+    have_started = until(lambda: path.exists() and path.read_text().count("\n") == 2, _PATIENCE_S)
+    _check(have_started, "the programs were not started")
     trial.tool.die()
 
 

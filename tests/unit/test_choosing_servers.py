@@ -201,7 +201,7 @@ CASES = {
         [detached(1001, THERE, base=ELSEWHERE)], NoServerError
     ),
     "two detached ones": Case(
-        [detached(1001, THERE), detached(1002, OTHER)], NoServerError, "tmux-debug start"
+        [detached(1001, THERE), detached(1002, OTHER)], NoServerError, " start"
     ),
     "two detached ones, one with that pane": Case(
         [detached(1001, THERE), detached(1002, OTHER)], 1002, "with that name", with_pane=[1002]
@@ -214,7 +214,7 @@ CASES = {
     "a stranger's alone": Case(
         [of_client(1001, STRANGER)],
         NoServerError,
-        f"tmux-debug start\nOr choose another's with --server: 1001 ({OTHER})",
+        f" start\nOr choose another's with --server: 1001 ({OTHER})",
     ),
     "a stranger's alone, in this directory": Case(
         [of_client(1001, STRANGER, cwd=HERE)], NoServerError
