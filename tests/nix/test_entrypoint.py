@@ -14,8 +14,8 @@ _ENTRYPOINT = Path(__file__).parents[2] / "lib/sandbox/entrypoint.sh"
 def test_interrupt_between_two_programs_of_the_start_ends_it(tmp_path: Path) -> None:
     with subprocess.Popen(
         ["bash", str(_ENTRYPOINT), "true"],
-        # Nobody can listen on port 0, so it tries again and again.
-        env={"HOME": str(tmp_path), "TMUX_DEBUG_SANDBOX_PORTS": "0 none"},
+        # There is no such port, so it tries again and again.
+        env={"HOME": str(tmp_path), "TMUX_DEBUG_SANDBOX_PORTS": "nowhere none"},
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
