@@ -36,8 +36,8 @@ def test_page_has_each_truth_once() -> None:
     ],
 )
 def test_truth_is_tried(tool: str, words: str, outcome: Outcome) -> None:
-    patience_s = PATIENCE_S if outcome is Outcome.HOLDS else 3.0
-    result, version = tried(tool, "", _number(words), patience_s)
+    grace_s = PATIENCE_S if outcome is Outcome.HOLDS else 0.5
+    result, version = tried(tool, "", _number(words), PATIENCE_S, grace_s)
 
     assert result.outcome is outcome, result
     assert version or "killed" in words

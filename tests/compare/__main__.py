@@ -35,9 +35,16 @@ _PATIENCE_S = 6.0
 
 
 def tried(
-    word: str, command: str, number: int, patience_s: float = _PATIENCE_S
+    word: str,
+    command: str,
+    number: int,
+    patience_s: float = _PATIENCE_S,
+    grace_s: float = _PATIENCE_S,
 ) -> tuple[Result, str]:
-    """Try a truth with a tool; return what came of it, and the tool's version."""
+    """Try a truth with a tool; return what came of it, and the tool's version.
+
+    What the tool has to end has `grace_s` for it, all else `patience_s`.
+    """
     mark = secrets.token_hex(8)
     with _directory() as directory:
         home = Path(directory)
@@ -55,7 +62,9 @@ def tried(
         except subprocess.TimeoutExpired:
             return Result(Outcome.BROKEN, f"nothing came of it in {_MAX_S:.0f} s"), ""
         else:
-            return _result(TRUTHS[number], output, complaint, mark, patience_s)
+            if not output and worker.returncode != -signal.SIGKILL:
+                raise RuntimeError(complaint)
+            return _result(TRUTHS[number], output, mark, grace_s)
         finally:
             for pid in _marked(mark):
                 with contextlib.suppress(ProcessLookupError):
@@ -67,21 +76,17 @@ def _directory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="compare-", dir="/tmp", ignore_cleanup_errors=True)
 
 
-def _result(
-    truth: Truth, output: str, complaint: str, mark: str, patience_s: float
-) -> tuple[Result, str]:
+def _result(truth: Truth, output: str, mark: str, grace_s: float) -> tuple[Result, str]:
     said = json.loads(output) if output else {}
     version = said.pop("version", "")
     result = Result(Outcome(said["outcome"]), said["seen"]) if said else None
     if truth.leaves_nothing and (result is None or result.outcome is Outcome.HOLDS):
-        until(lambda: not _marked(mark), patience_s)
+        until(lambda: not _marked(mark), grace_s)
         left = len(_marked(mark))
         if left:
             return Result(Outcome.BROKEN, f"{left} processes are left"), version
         return Result(Outcome.HOLDS), version
-    if result is None:
-        raise RuntimeError(complaint)
-    return result, version
+    return result or Result(Outcome.BROKEN, "it was killed"), version
 
 
 def _environment(home: Path, mark: str) -> dict[str, str]:

@@ -229,30 +229,29 @@ def _last_line(trial: Trial) -> None:
     _check("last words" in trial.tool.read(terminal), "it is gone")
 
 
-@_truth("ending", "You learn a program's exit code.")
-def _exit_code(trial: Trial) -> None:
-    terminal = trial.tool.open("bash -c 'sleep 0.2; exit 3'")
-    seen = [""]
+def _ending(trial: Trial, command: str) -> str:
+    """Return what the tool says of how a command ended."""
+    terminal = trial.tool.open(command)
+    seen: list[str] = []
 
     def is_told() -> bool:
-        seen[0] = trial.tool.ending(terminal)
-        return bool(seen[0])
+        seen.append(trial.tool.ending(terminal))
+        return bool(seen[-1])
 
     until(is_told, _PATIENCE_S)
-    _check(seen[0] == "3", seen[0] or "nothing")
+    return seen[-1] or "nothing"
+
+
+@_truth("ending", "You learn a program's exit code.")
+def _exit_code(trial: Trial) -> None:
+    seen = _ending(trial, "bash -c 'sleep 0.2; exit 3'")
+    _check(seen == "3", seen)
 
 
 @_truth("ending", "You learn which signal ended a program.")
 def _signal(trial: Trial) -> None:
-    terminal = trial.tool.open("bash -c 'sleep 0.2; kill -SEGV $$'")
-    seen = [""]
-
-    def is_told() -> bool:
-        seen[0] = trial.tool.ending(terminal)
-        return bool(seen[0])
-
-    until(is_told, _PATIENCE_S)
-    _check(seen[0] in ("11", "-11", "139", "SIGSEGV", "SEGV"), seen[0] or "nothing")
+    seen = _ending(trial, "bash -c 'sleep 0.2; kill -SEGV $$'")
+    _check(seen in ("11", "-11", "139", "SIGSEGV", "SEGV"), seen)
 
 
 # Reading.

@@ -1,7 +1,7 @@
 """What a thread waits for, told by its system call."""
 
 import os
-import pty
+import subprocess
 import sys
 from functools import partial
 
@@ -17,17 +17,17 @@ def test_wait_with_a_timeout_is_not_for_the_terminal_alone(
     timeout_s: float | None, *, is_alone: bool
 ) -> None:
     waits = f"import select; p = select.epoll(); p.register(0, 1); p.poll({timeout_s})"
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", waits])  # noqa: S606
-    try:
-        wait = ask_until(partial(_wait_of, pid), lambda wait: wait is not None)
-        assert wait is not None
-        assert wait.is_for_it_alone == is_alone
-    finally:
-        os.close(terminal)
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
+    master, terminal = os.openpty()
+    command = ["setsid", "--ctty", sys.executable, "-I", "-S", "-c", waits]
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal) as process:
+        try:
+            wait = ask_until(partial(_wait_of, process.pid), lambda wait: wait is not None)
+            assert wait is not None
+            assert wait.is_for_it_alone == is_alone
+        finally:
+            process.kill()
+            os.close(terminal)
+            os.close(master)
 
 
 def _wait_of(pid: int) -> Wait | None:
