@@ -16,10 +16,17 @@ from tmux_debug_mcp.linux.waits import Wait, wait_of
 def test_wait_with_a_timeout_is_not_for_the_terminal_alone(
     timeout_s: float | None, *, is_alone: bool
 ) -> None:
-    waits = f"import select; p = select.epoll(); p.register(0, 1); p.poll({timeout_s})"
+    waits = f"""
+import fcntl, select, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+poll = select.epoll()
+poll.register(0, select.EPOLLIN)
+poll.poll({timeout_s})
+"""
     master, terminal = os.openpty()
-    command = ["setsid", "--ctty", sys.executable, "-I", "-S", "-c", waits]
-    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal) as process:
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", waits], stdin=terminal, start_new_session=True
+    ) as process:
         try:
             wait = ask_until(partial(_wait_of, process.pid), lambda wait: wait is not None)
             assert wait is not None
