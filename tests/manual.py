@@ -47,15 +47,18 @@ _CHOICE = """\
 Every server listens on a Unix socket that only its user can reach. `tmux-debug` uses the server
 that `--server` or `TMUX_DEBUG_SERVER` names by its process id; else the one that, or whose MCP
 client, is the nearest ancestor of the caller; else the detached one of the caller's directory; else
-your only detached one, or the one with a running pane of the name that is given. It never uses the
-server of another client unless you name it. If none is left, `create` and `run` start one for the
-current directory, which ends after 60 minutes without use. `ps` lists all servers, and says which
-one is used and why.
+the one that an ancestor of the caller started; else your only detached one without a client, or the
+one with a running pane of the name that is given. It never uses the server of another client unless
+you name it. If none is left, `create` and `run` start one for the current directory, which ends
+after 60 minutes without use. `ps` lists all servers, and says which one is used and why.
 """
 
 _STATUSES = [
     ("`0`", "Done, matched, or at rest."),
-    ("`1`", "The stop pattern matched, or the program ended without the match."),
+    (
+        "`1`",
+        "The stop pattern matched; the program ended or awaits input first; or a step wasn't sent.",
+    ),
     ("`124`", "Timed out."),
     ("`125`", "Refused or wrong. Standard error says why."),
     ("`126`", "The command of `run` awaits input. Answer it with `send`."),

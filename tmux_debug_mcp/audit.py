@@ -100,8 +100,9 @@ class AuditLog:
             self._write_unwritten()
         except OSError as error:
             raise AuditError(
-                f"Nothing was done: the audit can't be written ({error.strerror}) and an earlier "
-                f"call is not recorded yet. Fix {self._path} and call again."
+                f"Nothing was done: the audit can't be written ({error.strerror}), and an earlier "
+                f"call is not recorded yet. Make room for {self._path} or allow writing it, and "
+                "call again."
             ) from error
 
     def record(self, record: dict[str, Any]) -> None:
@@ -121,8 +122,8 @@ class AuditLog:
             self._write_unwritten()
         except OSError as error:
             raise AuditError(
-                f"The call was made, but the audit can't be written ({error.strerror}). Further "
-                f"calls are refused until it can. Fix {self._path}."
+                f"The call was made, but the audit can't be written ({error.strerror}). Make room "
+                f"for {self._path} or allow writing it. Until then, further calls are refused."
             ) from error
 
     def capture(self, pane_id: str, text: str) -> str:
@@ -143,7 +144,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"The call was made, but its text can't be kept in {self._captures} "
-                f"({error.strerror}). Fix that directory."
+                f"({error.strerror}). Make room or allow writing there."
             ) from error
         return name
 

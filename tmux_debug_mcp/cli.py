@@ -193,14 +193,14 @@ def _check_standard_streams() -> None:
         os.open(os.devnull, os.O_RDWR)  # it gets the lowest free number
     if 0 in closed or 1 in closed:
         raise StartError(
-            "Standard input or output is closed, and MCP needs both. Have an MCP client start it."
+            "Standard input or output is closed, and MCP needs both. Let an MCP client start this."
         )
 
 
 def _ask_version(program: str) -> tuple[str, subprocess.Popen[bytes]]:
     """Return tmux's absolute path, and a running `tmux -V`, whose answer `_check_version` reads."""
     if sys.platform != "linux":
-        raise StartError(f"This runs on Linux, not on {sys.platform}.")
+        raise StartError(f"It runs only on Linux, and this is {sys.platform}.")
     found = shutil.which(program)
     tmux = os.path.abspath(found) if found else program
     try:
@@ -228,7 +228,7 @@ def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
     if "UTF-8" in complaint:
         raise StartError(
             f"'{tmux} -V' says: {complaint}. tmux needs a UTF-8 locale. Install C.UTF-8 or "
-            "en_US.UTF-8, or set LC_CTYPE to an installed one (locale -a)."
+            "en_US.UTF-8, or set LC_CTYPE to one that locale -a lists."
         )
     raise StartError(
         f"tmux 3.3 or newer is needed, but '{tmux}' is {answer or complaint or 'not tmux'}. "

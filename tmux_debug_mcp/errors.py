@@ -242,8 +242,9 @@ class NotAtPromptError(SentenceError):
     pane_id: str
     foreground: str
     sentence = (
-        "Pane '{pane_id}' runs {foreground}, not a shell at its prompt. Use tmux_send_keys there, "
-        "or tmux_run without pane_id. Supported shells: bash, zsh, dash, fish and busybox sh."
+        "Pane '{pane_id}' is running {foreground}, not a shell at its prompt. Use tmux_send_keys "
+        "there, or tmux_run without pane_id. Supported shells: bash, zsh, dash, fish and busybox "
+        "sh."
     )
 
 
@@ -287,8 +288,8 @@ class LogLostError(SentenceError):
     pane_id: str
     path: str
     sentence = (
-        "Pane '{pane_id}': its output could not be written to {path}. The command ran; how it "
-        "ended is lost. Make room there. Use tmux_capture_pane to see the screen."
+        "Pane '{pane_id}': its output could not be written to {path}. Make room there. The command "
+        "ran, but how it ended is unknown. Use tmux_capture_pane to see the screen."
     )
 
 
@@ -312,8 +313,7 @@ class TmuxGoneError(SentenceError):
     """Raised when the tmux server ends during a call."""
 
     sentence = (
-        "The tmux server has ended and its panes with it. The next tmux_create_pane starts a new "
-        "one."
+        "The tmux server and its panes have ended. The next tmux_create_pane starts a new server."
     )
 
 

@@ -64,7 +64,7 @@ OPTIONS = (
         "env",
         "VARIABLES",
         "",
-        "more variables for panes: NAME=VALUE, several separated and quoted as in a shell",
+        "more variables for panes: words NAME=VALUE, separated and quoted as in a shell",
     ),
     Option(
         "keep",
@@ -83,8 +83,8 @@ OPTIONS = (
         "secrets",
         "WHO",
         "anyone",
-        "who may type when a program reads without echo, as for a password: anyone, or only a "
-        "person, at a terminal",
+        "who may type when a program reads without echo, as for a password: anyone, or person "
+        "(only somebody at a terminal)",
     ),
     Option("shell", "PROGRAM", "", "the shell for panes, instead of $SHELL"),
     Option("size", "COLUMNSxROWS", "120x40", "the size of sessions in toolset terminal"),
@@ -92,8 +92,8 @@ OPTIONS = (
         "socket",
         "SOCKET",
         "",
-        "have toolsets tmux and tabs work on the user's own tmux server: default, or the "
-        "socket's path",
+        "have toolsets tmux and tabs work on the user's own tmux server: the word default, "
+        "or its socket's path",
     ),
     Option("tmux", "PROGRAM", "tmux", "the tmux to use, version 3.3 or newer"),
     Option(

@@ -178,7 +178,7 @@ def _socket(given: str, environ: Mapping[str, str]) -> str:
 
 def _is_on(word: str) -> bool:
     if word.lower() not in (*_ON, *_OFF):
-        raise StartError(f"TMUX_DEBUG_ALLOW_KILL is '{word}'. Give 1 or 0.")
+        raise StartError(f"TMUX_DEBUG_ALLOW_KILL is '{word}'. Set it to 1 or 0.")
     return word.lower() in _ON
 
 

@@ -131,8 +131,8 @@ def _mended(line: bytes) -> tuple[bytes, Any]:
 
 def _beyond_limits(line: bytes) -> RefusedError:
     return _invalid(
-        "The message is nested deeper than 200, or has a number with too many digits or too many "
-        "half surrogate pairs. Send a simpler one.",
+        "The message is nested deeper than 200 levels, has too many half surrogate pairs, or has a "
+        "number with too many digits. Send a simpler one.",
         _id_at_an_edge(line),
     )
 
@@ -176,7 +176,7 @@ def _check(message: Any) -> None:  # noqa: ANN401  any JSON value
     if isinstance(request_id, bool) or not isinstance(request_id, str | int):
         request_id = None
     if message.get("jsonrpc") != "2.0":
-        raise _invalid("Member 'jsonrpc' is not \"2.0\". Send that.", request_id)
+        raise _invalid("Member 'jsonrpc' is not the string 2.0. Send \"2.0\".", request_id)
     if not isinstance(message.get("method"), str):
         raise _invalid("Member 'method' is not a string. Send a method's name.", request_id)
     if "id" in message and request_id is None:

@@ -25,7 +25,7 @@ check_mounts() {
 		place=${line#* }
 		found=$(stat --dereference --format=%d:%i -- "$place") || refuse "The sandbox's user can't access $place."
 		[[ $found == "${line%% *}" ]] ||
-			refuse "What is mounted at $place was replaced just now. If a sandbox runs on a directory above it, end that first."
+			refuse "What is mounted at $place was replaced just now. If a sandbox runs on a directory above it, end that sandbox first."
 	done
 }
 

@@ -11,7 +11,7 @@ usage: tmux-debug-sandbox [--podman-arg ARG]... [DIR [COMMAND [ARGUMENT]...]]
 Runs COMMAND in a container that has DIR (default: the current directory) at /workspace, and none of your other files.
 Without COMMAND, it runs the sandbox's agent, or else a shell.
 
-  --podman-arg ARG   another argument for `podman run`, as is each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS
+  --podman-arg ARG   another argument for `podman run`; so is each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS
 
 WRAPIX_NETWORK=limit closes the network except for the hosts in `networkAllowlist`. Connections through a proxy are logged
 in ~/.local/state/tmux-debug-sandbox; TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS has arguments for the proxy's `podman run`.
@@ -74,7 +74,7 @@ resolve() {
 	[[ $resolved != *[$'\n\r']* ]] || fail "${resolved@Q} contains a line feed, which podman can't take. Rename it."
 }
 
-end_others="If a sandbox runs on a directory above it, end that first."
+end_others="If a sandbox runs on a directory above it, end that sandbox first."
 
 # Sets `identity` to the device and inode of what a path without links names, and `owner` and `group`.
 identify() {
@@ -185,7 +185,7 @@ expected=$(</proc/sys/kernel/random/boot_id)
 memory=("--tmpfs=/home/sandbox")
 for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 	source=${mounts[i]}
-	[[ $source != "~"* || -n ${HOME-} ]] || fail "${source@Q} can't be mounted: HOME is not set."
+	[[ $source != "~"* || -n ${HOME-} ]] || fail "${source@Q} can't be mounted: HOME is not set. Set it."
 	source=${source/#"~"/"${HOME-}"}
 	resolve "$source" mount
 	if [[ -e $resolved ]]; then

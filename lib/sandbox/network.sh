@@ -24,7 +24,7 @@ leave_out_network() {
 		--network | --net | --pod) next=$word ;;
 		--network=none | --net=none) ;;
 		--network=* | --net=* | --pod=* | --publish* | -p*)
-			fail "This sandbox has no network of its own, but podman is given $word. Remove that, or make a sandbox that has one."
+			fail "This sandbox has no network of its own, but podman is given $word. Remove that argument, or make a sandbox with a network."
 			;;
 		*) kept+=("$word") ;;
 		esac
@@ -38,9 +38,9 @@ close_network() {
 	open) ;;
 	limit)
 		[[ -z $network || $network == none ]] ||
-			fail "WRAPIX_NETWORK=limit closes the network, but this sandbox has ${network@Q}. Unset it, or make a sandbox without \`network\`."
+			fail "WRAPIX_NETWORK=limit closes the network, but this sandbox has ${network@Q}. Unset WRAPIX_NETWORK, or make a sandbox without \`network\`."
 		[[ -n $proxy_image || -z ${limited[*]} ]] ||
-			fail "WRAPIX_NETWORK=limit needs a proxy, but this sandbox was made without one. Make it with \`networkAllowlist\`, [ ] for just its profile's hosts."
+			fail "WRAPIX_NETWORK=limit needs a proxy, but this sandbox was made without one. Make one with \`networkAllowlist\`; [ ] allows just its profile's hosts."
 		network=none
 		hosts+=("${limited[@]}")
 		;;
@@ -57,7 +57,7 @@ lead_to_proxy() {
 	local i variable port mount ports=""
 	for ((i = 0; i < ${#secrets[@]}; i += 6)); do
 		variable=${secrets[i + 2]}
-		[[ -n ${!variable-} ]] || fail "$variable is not set. It holds the key for ${secrets[i]}, which stays outside: export $variable=..."
+		[[ -n ${!variable-} ]] || fail "$variable is not set. Set it to the key for ${secrets[i]}, which stays outside the sandbox: export $variable=..."
 		port=$((3129 + i / 6))
 		ports+="$port keys/key-$((i / 6)) "
 		flags+=("--env=$variable=placeholder" "--env=${secrets[i + 5]}=http://127.0.0.1:$port")
@@ -85,7 +85,7 @@ lead_to_proxy() {
 # Makes the logs of connections, where no sandbox can write.
 make_logs() {
 	local part
-	[[ -n ${XDG_STATE_HOME-}${HOME-} ]] || fail "Connections are logged in the home directory, but HOME is not set."
+	[[ -n ${XDG_STATE_HOME-}${HOME-} ]] || fail "Connections are logged in the home directory, but HOME is not set. Set HOME or XDG_STATE_HOME."
 	network_log=${XDG_STATE_HOME:-$HOME/.local/state}/tmux-debug-sandbox/$(date +%Y%m%dT%H%M%S)-$$
 	[[ $(realpath --canonicalize-missing -- "$network_log") != "${dir%/}"/* ]] ||
 		fail "Connections are logged in ${network_log@Q}, which is in the project. Set XDG_STATE_HOME to another directory."

@@ -63,7 +63,7 @@ let
           "rw"
         ];
         default = "rw";
-        description = "Whether it is writable.";
+        description = "\"rw\" to mount it writable, \"ro\" read-only.";
       };
       optional = mkOption {
         type = types.bool;
@@ -282,7 +282,7 @@ contents
     default = null;
     description = ''
       Hosts that can be reached, on any port, when the sandbox is started with WRAPIX_NETWORK=limit,
-      besides the profile's; null if it never is.
+      besides the profile's; null if it is never started so.
     '';
     example = [ "api.example.com" ];
   };

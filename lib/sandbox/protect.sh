@@ -143,7 +143,7 @@ tell_changes() {
 	while IFS= read -r -d '' path && IFS= read -r -d '' state; do
 		[[ ${remembered[$path]-} == "$state" ]] || told[${path@Q}]=""
 	done < <(unprotected)
-	((!${#told[@]})) || say "made or changed since the sandbox started: $(printf '%s\n' "${!told[@]}" | sort | paste -sd ' '). Check it before something runs it."
+	((!${#told[@]})) || say "made or changed since the sandbox started: $(printf '%s\n' "${!told[@]}" | sort | paste -sd ' '). Check them before anything runs them."
 }
 
 # Adds the project, with what is protected in it, at each of its places.

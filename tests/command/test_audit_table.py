@@ -324,8 +324,8 @@ def test_no_call_is_said_to_match(shell: Shell, audit: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--captures", ".", "-"], "--captures is for the page. Give --html OUT, or omit it."),
-        (["--log-dir", ".", "-"], "--log-dir is for the page. Give --html OUT, or omit it."),
+        (["--captures", ".", "-"], "--captures is only for a page. Add --html OUT, or omit"),
+        (["--log-dir", ".", "-"], "--log-dir is only for a page. Add --html OUT, or omit"),
         (
             ["--html", "page", "--captures", "none", "-"],
             "--captures is 'none', which is not a",
@@ -334,7 +334,7 @@ def test_no_call_is_said_to_match(shell: Shell, audit: Path) -> None:
             ["--html", "page", "--log-dir", "none", "-"],
             "--log-dir is 'none', which is not a",
         ),
-        (["--html", "page", "--json", "-"], "--json is not for the page. Omit --json or --h"),
+        (["--html", "page", "--json", "-"], "--json and --html exclude each other. Omit"),
         (["missing"], "missing can't be read: No such file or directory. Give the path of"),
         (["."], ". can't be read: Is a directory. Give the path of"),
         (["--follow", "-"], "--follow needs a regular file, which standard input is not."),

@@ -120,12 +120,12 @@ def test_file_is_made_and_removed(
     assert f"+++ {path}\n" in written
     assert f"Restart {CLIENTS[client].title}, then ask it:\n\n" in written
     assert "tmux-debug-mcp" in text
-    assert config(client, "--write") == f"{path} already has this. Nothing was changed.\n"
+    assert config(client, "--write") == f"{path} already has this entry. Nothing was changed.\n"
     assert path.read_text() == text
     assert config(client, "--remove").startswith(f"Deleted {path}")
     assert not path.exists()
     assert backups(shell, path) == []
-    assert config(client, "--remove") == f"{path} has no 'tmux-debug'. Nothing was changed.\n"
+    assert config(client, "--remove") == f"{path} has no entry 'tmux-debug'. Nothing was changed.\n"
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -463,7 +463,10 @@ class TestKeep:
 
         assert (relay.returncode, relay.stderr) == (
             125,
-            "tmux-debug: The server failed: OSError(9, 'Bad file descriptor'). It keeps running.\n",
+            (
+                "tmux-debug: The server could not do this: OSError(9, 'Bad file descriptor'). "
+                "It keeps running.\n"
+            ),
         )
         [state] = Path(shell.env["HOME"]).glob(".local/state/tmux-debug-mcp")
         assert "Bad file descriptor" in (state / "errors.log").read_text()

@@ -35,7 +35,7 @@ def test_help_names_every_verb_and_every_exit_status(shell: Shell, words: list[s
 
     for verb in ALL:
         assert f"\n  {verb} " in text
-    for status in ("0 done", "1 it ended otherwise", "124", "125", "126"):
+    for status in ("0 done", "1 the stop pattern matched", "124", "125", "126"):
         assert status in text
     assert max(map(len, text.splitlines())) <= 100
 

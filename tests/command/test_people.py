@@ -407,7 +407,7 @@ class TestAttach:
         person.sees("Which one? ")
 
         person.types(b"3\r")
-        person.sees("'3' is not one of them. Give a number from 1 to 2.")
+        person.sees("'3' is not one of them. Enter a number from 1 to 2.")
         person.types(b"2\r")
 
         person.sees("other: watching")
@@ -418,7 +418,7 @@ class TestAttach:
         person.sees("Which one? ")
 
         person.types(b"\xe9\r")
-        person.sees("is not one of them. Give a number from 1 to 3.")
+        person.sees("is not one of them. Enter a number from 1 to 3.")
         person.types(b"1\r")
 
         person.sees("web: watching")
@@ -543,7 +543,8 @@ class TestSecret:
 
         assert (done.returncode, done.stdout) == (125, b"")
         assert done.stderr == (
-            b"tmux-debug: Nothing was piped; its command may have failed. Nothing was typed.\n"
+            b"tmux-debug: Standard input was empty: the command that writes to it may have failed. "
+            b"Nothing was typed.\n"
         )
         assert secret_from_a_pipe(shell, b"\n").returncode == 0
         server.shows("login", "got 0")

@@ -107,9 +107,9 @@ def test_pane_as_it_was_at_a_moment(with_words: Shell) -> None:
 @pytest.mark.parametrize(
     ("moment", "words", "remark"),
     [
-        ("99h", ["one", "two", "three"], "is after the pane's last output. This is its end."),
-        ("999999", ["one", "two", "three"], "is after the pane's last output. This is its end."),
-        ("-99h", [], "is before the pane's start. This is its start."),
+        ("99h", ["one", "two", "three"], "last output. Showing the pane's end."),
+        ("999999", ["one", "two", "three"], "last output. Showing the pane's end."),
+        ("-99h", [], "is before the pane's start. Showing that start."),
     ],
 )
 def test_moment_at_which_there_was_nothing_is_told(
@@ -231,12 +231,12 @@ def test_times_of_a_kept_log_are_those_of_script(
     ("words", "complaint"),
     [
         (["nope"], "Pane 'nope' not found"),
-        (["words", "--at", "soon"], "--at is 'soon', which is not a time. Give a cursor such as"),
+        (["words", "--at", "soon"], "--at is 'soon', which is neither a time nor a cursor. Give"),
         (["words", "--at", "9" * 5000], "--at is '9999"),
-        (["words", "--at", "0001-01-01"], "--at is '0001-01-01', which is not a time."),
+        (["words", "--at", "0001-01-01"], "--at is '0001-01-01', which is neither a time nor a"),
         (["words", "--log-dir", "~nobody-here"], "'~nobody-here' begins with the home directory"),
         (["words", "--at", "1", "--svg", "/nope/x"], "/nope/x can't be written"),
-        (["words", "--at", "25:00:00"], "--at is '25:00:00', which is not a time."),
+        (["words", "--at", "25:00:00"], "--at is '25:00:00', which is neither a time nor a"),
         (["20260101T000000-1/debug-1", "--log-dir", "/nope"], "There are no kept logs in /nope."),
         (["20260101T000000-1/debug-1", "--log-dir", "/"], "There is no log of '20260101T000000-1"),
         (["words", "--cast", "/nope/x"], "/nope/x can't be written (No such file or directory)."),

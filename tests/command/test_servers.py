@@ -538,7 +538,7 @@ def test_server_of_another_runtime_directory_is_listed_and_stopped(
     assert f"{server}\n    debug-1 web" in elsewhere.out("ps")
     refused = elsewhere.run("stop").stderr
     nothing = "tmux-debug: You have no server here, so there is nothing to stop.\n"
-    assert refused.startswith(f"{nothing}Or choose another's with --server: ")
+    assert refused.startswith(f"{nothing}Or choose another server with --server: ")
     assert elsewhere.out("--server", str(server.pid), "stop").startswith("Stopped server")
     assert other.servers() == []
     others.rmdir()

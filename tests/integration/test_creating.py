@@ -164,7 +164,7 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
         ({"command": "a\0b"}, "Parameter 'command' contains a NUL character"),
         (
             {"command": "x" * (MAX_COMMAND_BYTES + 1)},
-            "Parameter 'command' has 131072 bytes; at most 131071.",
+            "Parameter 'command' has 131072 bytes; the limit is 131071.",
         ),
         (
             {"command": "cat", "name": ""},
@@ -190,11 +190,11 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
         ),
         (
             {"command": "cat", "env": {"A=B": "1"}},
-            "Parameter 'env' has an entry \"A=B\", which can't be a name.",
+            "Parameter 'env' has an entry \"A=B\", which can't be a variable's name.",
         ),
         (
             {"command": "cat", "env": {"A": "x" * 32769}},
-            "Parameter 'env.A' has 32769 bytes; at most 32768.",
+            "Parameter 'env.A' has 32769 bytes; the limit is 32768.",
         ),
         ({"command": "cat", "env": {f"A{n}": "" for n in range(257)}}, "with at most 256 entries"),
         (

@@ -186,6 +186,6 @@ async def test_show_leaves_only_lines_that_match(tools: Tools) -> None:
     assert lines[0] == "[the newest 50 of 201 lines that match]"
     assert lines[1:] == [*map(str, range(152, 201)), "the end"]
     blocks = await tools.blocks("wait", pane_id="debug-1", since=0, show="nothing", timeout_s=0)
-    assert blocks[0] == "[no line matches show]"
+    assert blocks[0] == "[no line matches `show`]"
     text = await tools.capture("debug-1", since=facts["start_cursor"])
     assert text.startswith("1\n2\n3\n")

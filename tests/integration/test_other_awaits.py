@@ -19,8 +19,8 @@ async def test_command_of_a_tab_that_awaits_input_answers_at_once(settings: Sett
 
         assert (asked["output"], asked["timed_out"], asked["awaits"]) == ("name? ", False, "input")
         assert asked["note"] == (
-            "It keeps running and awaits that: answer with start_process, or stop it with "
-            "stop_process."
+            "The command keeps running and awaits input: answer with start_process, or stop it "
+            "with stop_process."
         )
         assert "exit_code" not in asked
         assert row["awaits"] == "input"

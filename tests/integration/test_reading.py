@@ -76,7 +76,7 @@ async def test_read_keeps_to_its_size_with_whole_lines_and_says_how_much_is_left
 
     assert 15_000 < len(text) <= 16_000
     assert text.endswith("\n")
-    assert f"; {meta['cut_bytes']} bytes more; cursor {meta['cursor']}]" in status
+    assert f"; {meta['cut_bytes']} more bytes to read; cursor {meta['cursor']}]" in status
     assert (await read(tools, pane_id, meta["cursor"]))[0].startswith(
         str(text.count("\n") + 1) + "\n"
     )

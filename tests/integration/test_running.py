@@ -101,7 +101,7 @@ async def test_command_that_reads_the_terminal_is_given_keys(tools: Tools, shell
         tools, "printf 'name? '; head -n 1 | tr a-z A-Z; sh -c 'exit 3'", pane_id
     )
     assert (text, meta["reason"], meta["awaits"]) == ("name? ", "input", "input")
-    assert "awaits input; it runs on; " in status
+    assert "awaits input; it keeps running; " in status
 
     _, text, status = await tools.blocks(
         "send_keys", pane_id=pane_id, keys="Bob Enter", timeout_s=PATIENCE_S

@@ -145,7 +145,7 @@ async def test_run_whose_end_could_not_be_written_is_not_told_as_not_run(
     [pane] = tools.engine.panes
 
     assert error.startswith(
-        f"Pane '{pane_id}': its output could not be written to {pane.log.path}. The command"
+        f"Pane '{pane_id}': its output could not be written to {pane.log.path}. Make room"
     )
     assert (tmp_path / "ran").exists()
     assert (await run(tools, "echo again", pane_id))[0] == "again\n"

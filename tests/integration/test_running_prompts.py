@@ -298,12 +298,12 @@ def test_shells_that_take_commands_from_the_terminal_are_told_by_their_arguments
     [
         (
             "sleep 60",
-            "Pane 'debug-1' runs sleep, not a shell at its prompt. Use tmux_send_keys there",
+            "Pane 'debug-1' is running sleep, not a shell at its prompt. Use tmux_send_keys there",
         ),
         ("cat", "Pane 'debug-1' runs cat, not a shell"),
         ("vi", "Pane 'debug-1' runs "),
         (python("input()"), "Pane 'debug-1' runs python"),
-        ("bash -c 'read x; echo $x'", "Pane 'debug-1' runs bash, not a shell at its prompt."),
+        ("bash -c 'read x; echo $x'", "Pane 'debug-1' is running bash, not a shell at its prompt."),
         ("exit 3", "Pane 'debug-1' exited with code 3"),
     ],
 )  # fmt: skip

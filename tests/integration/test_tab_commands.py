@@ -206,7 +206,7 @@ async def test_password_is_for_a_person_to_type(tabs: Tabs, tab: str, command: s
 
     assert result["awaits"] == "hidden input"
     line = f"a person can type it: {own_command()} --server {os.getpid()} secret debug-1"
-    assert result["note"] == f"It keeps running and awaits hidden input; {line}."
+    assert result["note"] == f"The command keeps running and awaits hidden input; {line}."
     row = (await tabs.rows())[tab]
     assert row["note"] == line
 
@@ -249,7 +249,7 @@ async def test_program_in_the_foreground_is_not_typed_into(tabs: Tabs, tab: str)
 
     error = await tabs.error("execute_command", window_id=tab, command="echo no")
     assert error.startswith(
-        f"Tab '{tab}' runs cat, not a shell at its prompt. Stop it with stop_process"
+        f"Tab '{tab}' is running cat, not a shell at its prompt. Stop it with stop_process"
     )
 
 

@@ -179,7 +179,7 @@ async def test_what_ignores_the_signal_is_not_said_to_have_stopped(tabs: Tabs, t
     answer = await tabs.json("stop_process", window_id=tab, signal="SIGTERM")
     assert answer == {
         "success": False,
-        "note": "Not stopped: sleep still runs 0.2 s after that; "
+        "note": "Not stopped: sleep is still running 0.2 s later; "
         "close_tab ends all that runs there.",
     }
 

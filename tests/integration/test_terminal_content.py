@@ -58,7 +58,7 @@ async def test_long_content_keeps_its_end_and_says_so(term: Terminal) -> None:
     assert MAX_TEXT_CHARACTERS - 110 < len(shown) <= MAX_TEXT_CHARACTERS
     assert shown.endswith("x")
     assert shown.startswith(f"{899 - shown.count(chr(10))} x")
-    assert note == f"[the last {shown.count(chr(10)) + 1} lines; what came before is left out]"
+    assert note == f"[the last {shown.count(chr(10)) + 1} lines; earlier ones are left out]"
 
 
 async def test_cursor_is_where_the_program_put_it(term: Terminal) -> None:
@@ -107,4 +107,4 @@ async def test_line_that_is_longer_than_a_result_is_cut_and_not_left_out(term: T
     shown, note = await term.blocks("getContent", session="a")
 
     assert (set(shown), len(shown)) == ({"x"}, 40_000)
-    assert note == "[the last 1 lines; what came before is left out]"
+    assert note == "[the last 1 lines; earlier ones are left out]"

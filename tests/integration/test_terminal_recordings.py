@@ -160,7 +160,7 @@ async def test_file_on_the_way_to_a_recording_is_an_error_that_says_so(
     (tmp_path / "mine").write_text("precious")
     for path in ("mine/s.cast", "mine/more/s.cast"):
         error = await term.error("startRecording", path=path)
-        assert "which can't be written (Not a directory). Give another one." in error
+        assert "which can't be written (Not a directory). Give another path." in error
     assert (tmp_path / "mine").read_text() == "precious"
     assert "which can't be written (No such file" in await term.error(
         "startRecording", path="/proc/x"

@@ -273,7 +273,7 @@ async def test_session_is_not_killed_by_a_part_of_it(tmux: Tmux) -> None:
     await tmux.text("create_window", session="w")
     for target in ("w:1", "@1", "%2", "w:0.0"):
         assert await tmux.error("kill", target=target, type="session") == (
-            f"Target '{target}' is not a session but a part of session 'w'. Give that."
+            f"Target '{target}' is not a session but a part of session 'w'. Give the session."
         )
     assert len(await tmux.rows("windows")) == 2
     assert await tmux.text("kill", target="w", type="session") == "Killed session 'w'."

@@ -123,7 +123,7 @@ async def test_rows_that_are_too_many_for_one_result_are_read_in_parts(tmux: Tmu
     assert (shown[-4:], len(shown) <= 40_000, notes) == (
         "2000",
         True,
-        ["[what came before is left out]"],
+        ["[earlier lines are left out]"],
     )
     assert "at least 1" in await tmux.error("read_pane", target="w", line_count=0)
 
@@ -137,14 +137,14 @@ async def test_line_that_is_longer_than_a_result_is_cut_and_not_left_out(
         await server.shows("long", "end")
         shown, note = await server.blocks("read_pane", target="long", line_count=10)
         assert (set(shown[:-4]), shown[-4:], len(shown)) == ({"x"}, "\nend", 40_000)
-        assert note == "[what came before is left out]"
+        assert note == "[earlier lines are left out]"
 
 
 async def test_result_says_which_lines_are_left_out(tmux: Tmux) -> None:
     await tmux.text("create_session", name="w", command="seq 1 3000; exec sleep 99")
     await tmux.shows("w", "3000")
     shown, note = await tmux.blocks("read_pane", target="w", line_count=2000)
-    assert (shown.split("\n")[0], note) == ("2001", "[what came before is left out]")
+    assert (shown.split("\n")[0], note) == ("2001", "[earlier lines are left out]")
     shown, note = await tmux.blocks("read_pane", target="w", start_line=-5000, line_count=1500)
     assert (shown.split("\n")[-1], note) == ("1000", "[continue with start_line -1951]")
 

@@ -148,7 +148,7 @@ async def test_stop_of_a_program_that_goes_on_is_not_a_success(tabs: Tabs, user:
     stopped = await tabs.json("stop_process", window_id=tab)
 
     assert stopped["success"] is False
-    assert stopped["note"].endswith(" still runs 0.3 s after that; SIGTERM may help.")
+    assert stopped["note"].endswith(" is still running 0.3 s later; SIGTERM may help.")
 
 
 async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tabs, user: User) -> None:

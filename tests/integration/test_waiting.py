@@ -360,7 +360,7 @@ BAD_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"pattern": "x" * 1001},
-        "Parameter 'pattern' has 1001 characters; at most 1000. Give a shorter one.",
+        "Parameter 'pattern' has 1001 characters; the limit is 1000. Give a shorter one.",
     ),
     (
         {"pattern": "ready\\n"},

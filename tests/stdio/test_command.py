@@ -130,7 +130,7 @@ def test_tmux_without_a_locale_that_it_needs_is_told_as_such(
     assert message == (
         f"tmux-debug-mcp: '{tmux} -V' says: tmux: need UTF-8 locale (LC_CTYPE) but have "
         "ANSI_X3.4-1968. tmux needs a UTF-8 locale. Install C.UTF-8 or en_US.UTF-8, or set "
-        "LC_CTYPE to an installed one (locale -a).\n"
+        "LC_CTYPE to one that locale -a lists.\n"
     )
 
 
@@ -380,7 +380,7 @@ def test_value_that_an_option_can_not_have_is_one_sentence(
 def test_word_that_may_mean_anything_allows_nothing(refused: Refused, word: str) -> None:
     told = refused("--toolsets", "tmux", "--socket", "default", TMUX_DEBUG_ALLOW_KILL=word)
 
-    assert told == (1, f"tmux-debug-mcp: TMUX_DEBUG_ALLOW_KILL is '{word}'. Give 1 or 0.\n")
+    assert told == (1, f"tmux-debug-mcp: TMUX_DEBUG_ALLOW_KILL is '{word}'. Set it to 1 or 0.\n")
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ BLOCKED = {
             "s = socket.create_server(('127.0.0.1', 0)); os.fork() or time.sleep(1000)\n"
             "socket.create_connection(s.getsockname()).recv(1)"
         ),
-        rf"reads {PORT}, which has not accepted it \(fd \d+\)",
+        rf"reads {PORT}, which has not accepted the connection \(fd \d+\)",
     ),
     "reads itself": (
         python("s, c, a = pair(); c.recv(1)"),

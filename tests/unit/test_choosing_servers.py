@@ -63,15 +63,15 @@ class Case:
 
 CASES = {
     # Named.
-    "by its pid": Case([of_client(1001, STRANGER)], 1001, "named", wanted="1001"),
+    "by its pid": Case([of_client(1001, STRANGER)], 1001, "names it", wanted="1001"),
     "by its directory": Case(
-        [of_client(1001, STRANGER)], 1001, "named", wanted=f"{OURS}/tmux-debug-1001"
+        [of_client(1001, STRANGER)], 1001, "names it", wanted=f"{OURS}/tmux-debug-1001"
     ),
     "a stranger's, beside the agent's own": Case(
-        [of_client(1001, STRANGER), of_client(1002, AGENT)], 1001, "named", wanted="1001"
+        [of_client(1001, STRANGER), of_client(1002, AGENT)], 1001, "names it", wanted="1001"
     ),
     "where sockets of others are": Case(
-        [of_client(1001, STRANGER, base=ELSEWHERE)], 1001, "named", wanted="1001"
+        [of_client(1001, STRANGER, base=ELSEWHERE)], 1001, "names it", wanted="1001"
     ),
     "one that does not run": Case(
         [detached(1001, HERE)], WhichServerError, "no server '9'. Running:\n  --server 1001", "9"
@@ -192,7 +192,9 @@ CASES = {
         "only detached one",
     ),
     "only detached one, to which somebody else's client is connected": Case(
-        [detached(1001, THERE, STRANGER)], NoServerError, "Or choose another's with --server: 1001"
+        [detached(1001, THERE, STRANGER)],
+        NoServerError,
+        "Or choose another server with --server: 1001",
     ),
     "only free one of two": Case(
         [detached(1001, THERE, STRANGER), detached(1002, OTHER)], 1002, "only detached one"
@@ -214,7 +216,7 @@ CASES = {
     "a stranger's alone": Case(
         [of_client(1001, STRANGER)],
         NoServerError,
-        f" start\nOr choose another's with --server: 1001 ({OTHER})",
+        f" start\nOr choose another server with --server: 1001 ({OTHER})",
     ),
     "a stranger's alone, in this directory": Case(
         [of_client(1001, STRANGER, cwd=HERE)], NoServerError

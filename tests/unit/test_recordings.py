@@ -77,7 +77,9 @@ async def test_of_two_recordings_begun_at_once_one_is_refused(
         tasks.start_soon(start, "two")
 
     [recorded] = begun
-    assert errors == [f"'web' is already being recorded, to {recorded.path}."]
+    assert errors == [
+        f"'web' is already being recorded, to {recorded.path}. Use stopRecording first."
+    ]
     assert [path.name for path in tmp_path.iterdir() if path.name != "log"] == [recorded.path.name]
     assert recordings.stop("web") is recorded
     assert recordings.stop("web") is None

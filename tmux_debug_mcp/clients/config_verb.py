@@ -69,8 +69,10 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument("--name", default=_NAME, help=f"the entry's name (default: {_NAME})")
     made.add_argument("--command", metavar="PROGRAM", help="the tmux-debug-mcp to start")
     action = made.add_mutually_exclusive_group()
-    action.add_argument("--write", action="store_true", help="write it to the client's file")
-    action.add_argument("--remove", action="store_true", help="remove it from the client's file")
+    action.add_argument("--write", action="store_true", help="write the entry to the client's file")
+    action.add_argument(
+        "--remove", action="store_true", help="remove the entry from the client's file"
+    )
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
@@ -93,7 +95,10 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             raise CommandError(str(error)) from None
     if arguments.client == _NIX:
         if arguments.write or arguments.remove or options:
-            raise CommandError("For Nix, config only prints lines to copy: tmux-debug config nix")
+            raise CommandError(
+                "For Nix, config only prints lines to copy. Use it without --write, --remove and "
+                "options: tmux-debug config nix"
+            )
         _print(_NIX_LINES)
     else:
         _Setup(arguments, options, environ).run()
@@ -136,7 +141,8 @@ class _Setup:
         given = self._arguments
         if self._scope == _COMMAND and (given.write or given.remove):
             raise CommandError(
-                "--scope command only prints a line. Run that, or choose another scope."
+                "--scope command only prints a line to run. Omit --write and --remove, or choose "
+                "another scope."
             )
         try:
             if given.remove:
@@ -152,7 +158,10 @@ class _Setup:
                 self._show(program)
         except FormatError as error:
             place = f":{error.line}:{error.column}" if error.line else ""
-            raise CommandError(f"{self._path}{place} {error.reason}. It was not changed.") from None
+            raise CommandError(
+                f"{self._path}{place} {error.reason}. It was not changed. Correct it, or edit it "
+                "yourself."
+            ) from None
 
     def _show(self, program: programs.Program) -> None:
         words = [*program.words, *(self._options or [])]
@@ -165,7 +174,7 @@ class _Setup:
         _print(f"Put this in {self._path}:\n\n{self._slot.only(words)}")
         _print(f"Or let config write it:\n\n{self._own_line(program)}")
         if self._is_rewritten_by_client:
-            _print(f"\nClaude Code also writes this file. Let it add the entry instead:\n\n{line}")
+            _print(f"\nClaude Code also writes to this file. Let it add the entry:\n\n{line}")
         _print_note(program)
 
     def _write(self, program: programs.Program) -> None:
@@ -180,17 +189,17 @@ class _Setup:
             entry = self._slot.entry(before)
             if entry is None:
                 raise CommandError(
-                    f"{self._path} is a subagent without tmux-debug-mcp. Choose another name with "
-                    "--name, or remove the file."
+                    f"{self._path} describes a subagent without tmux-debug-mcp. Choose another "
+                    "name with --name, or remove the file."
                 )
             after = merging.merged(before, self._slot, words, self._options)
             after = agent_file.with_prompt(after, entry, self._slot.entry(after))
         if after == before:
-            _print(f"{self._path} already has this. Nothing was changed.")
+            _print(f"{self._path} already has this entry. Nothing was changed.")
             return
         self._replace(file, after)
         if self._is_rewritten_by_client:
-            _print("Claude Code also writes this file. Check that it is there: claude mcp list")
+            _print("Claude Code also writes to this file. Check for the entry: claude mcp list")
         _print_note(program)
         who = f"Let the subagent {self._arguments.name} do this: " * (self._scope == _SUBAGENT)
         _print(f"Restart {self._title}, then ask it:\n\n{who}{_FIRST_TASK}")
@@ -200,7 +209,7 @@ class _Setup:
         before = file.text or ""
         entry = self._slot.entry(before)
         if entry is None:
-            _print(f"{self._path} has no '{self._arguments.name}'. Nothing was changed.")
+            _print(f"{self._path} has no entry '{self._arguments.name}'. Nothing was changed.")
             return
         if self._scope == _SUBAGENT:  # the whole file is ours
             merging.options_of(entry)

@@ -45,7 +45,7 @@ def read(path: Path, project: Path | None = None) -> File:
     target = Path(os.path.realpath(path))
     if project is not None and not target.is_relative_to(os.path.realpath(project)):
         raise CommandError(
-            f"{path} leads to {target}, outside the project. Replace it with a file."
+            f"{path} leads through a link to {target}, outside the project. Replace the link."
         )
     try:
         data, status = read_data(target)

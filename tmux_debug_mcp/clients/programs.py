@@ -71,7 +71,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
         )
     launcher = _launcher(found, environ)
     if launcher:
-        note = f"This {NAME} runs from a cache, so '{launcher[0]}' starts it."
+        note = f"This {NAME} is in a cache that may be emptied, so the entry uses '{launcher[0]}'."
         return Program(launcher, note)
     if not found.startswith("/nix/store/"):
         return Program((found,))

@@ -44,16 +44,16 @@ def add_arguments(parser: VerbParser) -> None:
     """Add the arguments of `dev`."""
     parser.description = (
         "Start this directory's development server, or show it if it already runs. In a terminal, "
-        "you get its screen and keyboard; C-b d leaves it running. Elsewhere, this returns once it "
-        "is at rest or listens."
+        "you get its screen and keyboard; C-b d leaves it running. Elsewhere, this returns once "
+        "the server is at rest or listens."
     )
     parser.add_argument("--name", default=_NAME, help=f"name of its pane (default {_NAME})")
-    port = "wait until it listens on PORT; if that's taken, say who has it"
+    port = "outside a terminal: wait until the server listens on PORT, or say what has that port"
     parser.add_argument("--port", metavar="PORT", type=int, help=port)
     parser.add_argument(
         "--restart", action="store_true", help="end the running one, and start it again"
     )
-    parser.add_argument("command", metavar="COMMAND", nargs="*", help="what starts it")
+    parser.add_argument("command", metavar="COMMAND", nargs="*", help="the command that starts it")
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:

@@ -70,7 +70,10 @@ def _attach(connection: Connection, argv: object) -> int | None:
     if not any("exit" in message for message in connection.messages()):
         raise ServerGoneError("The server has ended.")
     terminal = env.get("TERM") or "not set"
-    raise CommandError(f"tmux can't show the pane on this terminal. TERM is {terminal}.")
+    raise CommandError(
+        f"tmux can't show the pane on this terminal. TERM is {terminal}. Set it to this terminal's "
+        "type, such as xterm-256color."
+    )
 
 
 def _choose(panes: object) -> str:
@@ -87,7 +90,7 @@ def _choose(panes: object) -> str:
         if row := numbered.get(chosen) or named.get(chosen):
             return str(row["id"])
         shown = visible(chosen)
-        write(2, f"'{shown}' is not one of them. Give a number from 1 to {len(rows)}.\n")
+        write(2, f"'{shown}' is not one of them. Enter a number from 1 to {len(rows)}.\n")
 
 
 def _line(prompt: str) -> str:
@@ -113,7 +116,10 @@ def _ask(prompt: str) -> str:
     # As bytes: text would end at a carriage return, and the rest would be dropped silently.
     data = sys.stdin.buffer.read(_MAX_PIPED_BYTES)
     if not data:
-        raise CommandError("Nothing was piped; its command may have failed. Nothing was typed.")
+        raise CommandError(
+            "Standard input was empty: the command that writes to it may have failed. Nothing was "
+            "typed."
+        )
     line = data.removesuffix(b"\n").removesuffix(b"\r")
     if b"\n" in line:
         raise CommandError(

@@ -156,7 +156,7 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     program = os.path.abspath(found)
     parts = programs.split(list(entry.words))
     if parts is None or not programs.is_direct(parts[0]):
-        return ok(name, f"{entry} starts it with {named}; not tried")
+        return ok(name, f"{entry} starts the server with {named}; not tried")
     start, options = parts
     is_of_project = entry.source.is_of_project
     added = {} if is_of_project else entry.env

@@ -37,7 +37,7 @@ def runtime_variable(environ: Mapping[str, str]) -> list[Finding]:
 def _why_unused(path: str) -> tuple[str, str]:
     """Return why a runtime directory is not used, as a predicate, and what to do."""
     quoted = shlex.quote(path)
-    unset = f"Remove it: unset {_RUNTIME}"
+    unset = f"Unset the variable: unset {_RUNTIME}"
     try:
         status = os.stat(path)
     except OSError as error:
@@ -48,7 +48,7 @@ def _why_unused(path: str) -> tuple[str, str]:
         return "is not a directory you own", unset
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
-        return f"is open to others (mode {mode:04o})", f"Close it: chmod 700 {quoted}"
+        return f"is open to others (mode {mode:04o})", f"Make it private: chmod 700 {quoted}"
     if not os.access(path, os.W_OK | os.X_OK):
         return "can't be written", f"Give yourself permission: chmod 700 {quoted}"
     short = f"{tempfile.gettempdir()}/run-{os.getuid()}"
@@ -86,7 +86,7 @@ def _refusal(directory: Path) -> str:
     if status.st_uid not in (0, os.getuid()):
         return "belongs to another user"
     if status.st_mode & 0o002 and not status.st_mode & stat.S_ISVTX:
-        return "lets others remove our files: its sticky bit is missing"
+        return "lets others remove the server's files: its sticky bit is missing"
     return ""
 
 
@@ -104,7 +104,7 @@ def kept_logs(state: Path, environ: Mapping[str, str]) -> list[Finding]:
         return [problem(name, fault, advice)]
     if fault:
         parent = shlex.quote(str(state.parent))
-        advice = f"Check its permissions, or set XDG_STATE_HOME: ls -ld {parent}"
+        advice = f"Set XDG_STATE_HOME, or check permissions: ls -ld {parent}"
         return [warning(name, fault, advice)]
     limits = f"at most {MAX_SERVER_RUNS} runs, {_size(MAX_KEPT_BYTES)}"
     if not directory.is_dir():

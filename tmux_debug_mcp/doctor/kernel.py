@@ -82,7 +82,8 @@ def awaits() -> list[Finding]:
     """Return whether we can see that a program in a pane awaits input, by trying a real child."""
     name = "awaits input"
     if not calls.is_known_machine():
-        text = f"Can't tell on {os.uname().machine}: system calls have other numbers there."
+        machine = os.uname().machine
+        text = f"Can't tell when programs wait for input: {machine} has other system call numbers."
         return [warning(name, text, "Wait for prompts with wait_for instead")]
     outer, inner = os.openpty()
     try:
@@ -95,7 +96,7 @@ def awaits() -> list[Finding]:
         text = f"Can't tell when programs wait for input: {reason}."
         return [warning(name, text, advice)]
     if not seen:
-        text = "A shell that read its terminal was not noticed."
+        text = "A test shell read its terminal, and this was not noticed."
         advice = "If the machine was busy, try again: tmux-debug doctor"
         return [warning(name, text, advice)]
     return [ok(name, "can tell when programs wait for input")]

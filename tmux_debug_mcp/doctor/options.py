@@ -76,7 +76,7 @@ def fault_of(
     written = [*directories.audit(given), *logs]
     reasons = [one.found for one in written if one.state is State.PROBLEM]
     reason = next(filter(None, [_why_wrong(values, env), *reasons]), "")
-    return (reason, "Correct it in its configuration.") if reason else None
+    return (reason, "Correct it in the client's configuration.") if reason else None
 
 
 def _why_wrong(values: Values, environ: Mapping[str, str]) -> str:

@@ -661,13 +661,13 @@ class _Files:
             return f"{verb} a socket (fd {fd})"
         place = end.peer
         if _is_ephemeral(end.peer_port) and not _is_ephemeral(end.port):
-            place = f"{end.peer}, which came to :{end.port}"
+            place = f"{end.peer}, which connected to :{end.port}"
         if verb == "connects to":
             return f"connects to {end.peer} (fd {fd})"
         other = _other_end(end, all_ends)
         is_open = other is not None and other.state == sockets.TCP_ESTABLISHED
         if other and is_open and not other.inode and verb != "writes to":
-            return f"{verb} {end.peer}, which has not accepted it (fd {fd})"
+            return f"{verb} {end.peer}, which has not accepted the connection (fd {fd})"
         if other and self._has_socket(other.inode):
             place += ", whose other end it has itself"
         return f"{verb} {place} (fd {fd})"

@@ -78,8 +78,8 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
 
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise ArgumentError(
-            f"Parameter '{name}' has {len(pattern)} characters; at most {MAX_PATTERN_CHARACTERS}. "
-            "Give a shorter one."
+            f"Parameter '{name}' has {len(pattern)} characters; the limit is "
+            f"{MAX_PATTERN_CHARACTERS}. Give a shorter one."
         )
     if _LINE_FEED.search(_NO_LINE_FEED.sub(".", pattern)):
         raise ArgumentError(

@@ -106,7 +106,7 @@ def check(new: NewPane) -> None:
     size = len(new.command.encode())
     if size > MAX_COMMAND_BYTES:
         raise ArgumentError(
-            f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. "
+            f"Parameter 'command' has {size} bytes; the limit is {MAX_COMMAND_BYTES}. "
             "Write a script and run that."
         )
     if new.name is not None:
@@ -115,7 +115,7 @@ def check(new: NewPane) -> None:
         size = len(value.encode())
         if size > MAX_ENV_VALUE_BYTES:
             raise ArgumentError(
-                f"Parameter 'env.{name}' has {size} bytes; at most {MAX_ENV_VALUE_BYTES}. "
+                f"Parameter 'env.{name}' has {size} bytes; the limit is {MAX_ENV_VALUE_BYTES}. "
                 "Put it into a file."
             )
 
@@ -168,7 +168,7 @@ def check_size(settings: Settings, new: NewPane) -> None:
     limit = os.sysconf("SC_ARG_MAX")
     if size > limit:
         raise ArgumentError(
-            f"Parameters 'command' and 'env' come to {size} bytes with the inherited environment; "
+            f"Parameters 'command' and 'env' and the inherited environment have {size} bytes; "
             f"the limit is {limit}. Put large values into files."
         )
 

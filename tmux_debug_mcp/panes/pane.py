@@ -463,4 +463,4 @@ class Pane:
             return "run was interrupted or given up by the shell"
         if self._ended:
             return None
-        return "the shell that ran it has ended or was replaced"
+        return "the run's outcome is unknown: its shell ended or was replaced"

@@ -254,7 +254,7 @@ async def type_secret(pane: Pane, secret: str) -> None:
             raise ToolError(
                 "The secret contains a character that erases, ends or interrupts a line in pane "
                 f"'{pane.id}' (see stty -a). Nothing was typed. End the program, run stty sane in "
-                "the pane and start it again."
+                "the pane, and start the program again."
             )
         before = pane.terminal.begin_typing()
         await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",)))
@@ -265,7 +265,7 @@ async def type_secret(pane: Pane, secret: str) -> None:
     if len(secret) >= _MIN_ECHO_CHARACTERS and secret.encode() in printed:
         raise ToolError(
             f"The secret was typed, and pane '{pane.id}' showed it: echo was on, or the program "
-            "printed it. It is in the pane's log. Change it."
+            "printed it. The pane's log has it now, so change the secret."
         )
 
 

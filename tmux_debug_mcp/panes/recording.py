@@ -166,10 +166,10 @@ def _create(path: Path) -> int:
         return os.open(path, flags, 0o600)
     except FileExistsError:
         raise ArgumentError(
-            f"Parameter 'path' is '{path}', which already exists. Give another one."
+            f"Parameter 'path' is '{path}', which already exists. Give another path."
         ) from None
     except OSError as error:
         raise ArgumentError(
             f"Parameter 'path' is '{path}', which can't be written ({error.strerror}). "
-            "Give another one."
+            "Give another path."
         ) from error

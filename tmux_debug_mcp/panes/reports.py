@@ -378,7 +378,7 @@ async def _matching(
             number for number, row in enumerate(screen.rows) if expression.search(row.encode())
         ]
     if not screen or not numbers:
-        return text if text.lines else note("no line matches show")
+        return text if text.lines else note("no line matches `show`")
     rows = Excerpt([screen.rows[number] for number in numbers], [])
     if screen.highlighted and screen.highlighted.row in numbers:
         rows = joined(rows, note(_highlight(screen)))

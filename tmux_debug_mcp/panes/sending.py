@@ -74,7 +74,7 @@ async def send(
     with clock.move_on_after(max(timeout_s, clock.times.quiet_s)) as waiting:
         await sequence.acquire()
     if waiting.cancelled_caught:
-        raise BusyError(pane.id, "the keys of another call", clock.now() - begin)
+        raise BusyError(pane.id, "another call is sending keys", clock.now() - begin)
     try:
         return await _send_steps(pane, steps, timeout_s, matcher, resize)
     finally:

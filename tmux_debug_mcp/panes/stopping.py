@@ -67,7 +67,7 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     state = await pane.state()
     if not state.is_running:
         return None
-    return f"{state.foreground or 'it'} still runs {times.stop_s:g} s after that; {advice}"
+    return f"{state.foreground or 'it'} is still running {times.stop_s:g} s later; {advice}"
 
 
 async def _is_at_prompt(pane: Pane) -> bool:
@@ -117,7 +117,7 @@ def _kill(group: int, number: signal.Signals) -> str | None:
     try:
         os.killpg(group, number)
     except PermissionError:
-        return "it belongs to another user"
+        return "the program belongs to another user"
     except ProcessLookupError:  # it has just ended
         return None
     return None

@@ -314,7 +314,9 @@ class Listener:
             pass
         except* Exception as error:  # noqa: BLE001  it ends this connection and no other
             traceback.print_exc(file=sys.stderr)
-            caller.send_away(f"The server failed: {first_of(error)!r}. It keeps running.")
+            caller.send_away(
+                f"The server could not do this: {first_of(error)!r}. It keeps running."
+            )
         finally:
             self._connected -= 1
             caller.close()

@@ -282,7 +282,7 @@ def meant(
     if caller.wanted:
         for one in servers:
             if caller.wanted in (str(one.pid), one.directory):
-                return one, "it is named"
+                return one, "--server or TMUX_DEBUG_SERVER names it"
         raise WhichServerError(f"There is no server '{caller.wanted}'. {_listed(servers)}")
     found, reason = _of_ancestor(servers, caller), "it or its client started this"
     detached = [one for one in servers if one.keep_s is not None]
@@ -342,7 +342,8 @@ def _others(servers: list[Server]) -> str:
         return ""
     shown = ", ".join(f"{server.pid} ({server.cwd})" for server in servers[:_MAX_OTHERS])
     more = len(servers) - _MAX_OTHERS
-    return f"\nOr choose another's with --server: {shown}" + (f", and {more} more" * (more > 0))
+    rest = f", and {more} more" if more > 0 else ""
+    return f"\nOr choose another server with --server: {shown}{rest}"
 
 
 def ancestors(pid: int) -> list[int]:

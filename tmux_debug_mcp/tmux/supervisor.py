@@ -127,12 +127,12 @@ class Supervisor:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                reason = f"it was removed, and {error.strerror}"
+                reason = f"it was removed, and can't be made again: {error.strerror}"
                 raise StorageError(str(directory), reason) from error
             self.directory = directory
             return
         raise StorageError(
-            str(self.directory), "it was removed, as were the directories that could hold it"
+            str(self.directory), "it was removed, and so were the directories that could contain it"
         )
 
     def end(self) -> None:

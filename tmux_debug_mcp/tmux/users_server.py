@@ -366,7 +366,8 @@ def _send_signal(row: PaneRow, name: str) -> None:
     if leader is None or leader.tpgid <= 0 or not terminals.is_at(row.pane_tty, leader.tty):
         raise SignalError(name, "the processes of that pane can't be seen from here")
     if leader.tpgid == leader.pgrp:
-        raise SignalError(name, "only the pane's own program runs there; its end closes the pane")
+        reason = "only the pane's own program runs there, and ending it would close the pane"
+        raise SignalError(name, reason)
     try:
         os.killpg(leader.tpgid, signal.Signals[name])
     except ProcessLookupError:

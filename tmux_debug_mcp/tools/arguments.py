@@ -210,7 +210,7 @@ def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     value = error.instance
     if "propertyNames" in error.absolute_schema_path:
         raise ArgumentError(
-            f"Parameter '{path}' has an entry {_shown(value)}, which can't be a name."
+            f"Parameter '{path}' has an entry {_shown(value)}, which can't be a variable's name."
         )
     # A value that may be a secret is in no error and on no record.
     may_be_secret = argument == "env" or (given.get("secret") and argument == "keys")

@@ -275,7 +275,7 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     if piece.start > since:
         remarks.append(f"{piece.start - since} bytes are no longer kept")
     if piece.remaining_bytes:
-        remarks.append(f"{piece.remaining_bytes} bytes more")
+        remarks.append(f"{piece.remaining_bytes} more bytes to read")
     facts = {
         **meta(pane, state),
         "start_cursor": piece.start,

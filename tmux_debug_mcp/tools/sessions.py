@@ -51,7 +51,7 @@ class Sessions:
                 if not names_run(name):
                     raise
                 raise ArgumentError(
-                    f"Session '{name[:80]}' has ended; only its log may be left. Use getContent, "
+                    f"Session '{name[:80]}' has ended; at most its log is left. Use getContent, "
                     "or createSession to make another."
                 ) from None
         async with self.engine.naming:
@@ -127,7 +127,10 @@ class Recordings:
         # Nothing is awaited between this check and the entry, so only one of several calls passes.
         other = self.of(pane)
         if other:
-            raise LimitReachedError(f"'{pane.name}' is already being recorded, to {other.path}.")
+            raise LimitReachedError(
+                f"'{pane.name}' is already being recorded, to {other.path}. Use stopRecording "
+                "first."
+            )
         recording = Recording(pane, path)
         self._recordings[pane.id] = recording
         try:

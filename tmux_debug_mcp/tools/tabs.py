@@ -83,7 +83,7 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "or use another tab."
     ),
     errors.NotAtPromptError: (
-        "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Stop it with "
+        "Tab '{window_id}' is running {foreground}, not a shell at its prompt. Stop it with "
         "stop_process, or use another tab. Supported shells: bash, zsh, dash, fish and busybox sh."
     ),
     errors.ShellNotReadyError: (
@@ -100,12 +100,12 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "read_logs_from_tab to see what it is doing."
     ),
     errors.LogLostError: (
-        "Tab '{window_id}': its output could not be written to {path}. The command ran; how it "
-        "ended is lost. Make room there."
+        "Tab '{window_id}': its output could not be written to {path}. Make room there. The "
+        "command ran, but how it ended is unknown."
     ),
     errors.CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see all tabs.",
     errors.TmuxGoneError: (
-        "The tmux server has ended and its tabs with it. The next create_tab starts a new one."
+        "The tmux server and its tabs have ended. The next create_tab starts a new server."
     ),
 }
 
@@ -150,7 +150,7 @@ class Tabs:
         archive = self.engine.archive
         if "/" in window_id or (archive and archive.runs_with(window_id)):
             raise errors.ArgumentError(
-                f"Tab '{window_id[:80]}' has ended; only its log may be left. Use "
+                f"Tab '{window_id[:80]}' has ended; at most its log is left. Use "
                 "read_logs_from_tab, or create_tab to make another."
             )
         raise errors.PaneNotFoundError(window_id)
@@ -364,11 +364,13 @@ def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
         awaits = outcome.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
         if awaits is Awaits.HIDDEN_INPUT:
-            remarks.append(f"It keeps running and awaits hidden input; {ask_a_person(pane)}.")
+            remarks.append(
+                f"The command keeps running and awaits hidden input; {ask_a_person(pane)}."
+            )
         else:
             remarks.append(
-                "It keeps running and awaits that: answer with start_process, or stop it with "
-                "stop_process."
+                f"The command keeps running and awaits {awaits.value}: answer with start_process, "
+                "or stop it with stop_process."
             )
     if outcome.excerpt.cut_bytes:
         begin = max(outcome.start, pane.log.kept_from)

@@ -79,7 +79,7 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "tmux {tmux_command} failed: {reason}. Use listSessions to see all sessions."
     ),
     errors.TmuxGoneError: (
-        "The tmux server has ended and its sessions with it. The next call starts a new one."
+        "The tmux server and its sessions have ended. The next call starts a new server."
     ),
 }
 
@@ -178,7 +178,7 @@ async def get_content(
     blocks = [shown or "(empty terminal)"]
     if len(shown) < len(text) or text.count("\n") + 1 == MAX_TEXT_LINES:
         lines = shown.count("\n") + 1
-        blocks.append(f"[the last {lines} lines; what came before is left out]")
+        blocks.append(f"[the last {lines} lines; earlier ones are left out]")
     return Answer(blocks, pane_id=name, output=shown)
 
 

@@ -58,7 +58,7 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "All {most} panes are running. Use tmux_kill to end those you no longer need."
     ),
     errors.TmuxGoneError: (
-        "The tmux server has ended and its panes with it. The next tmux_create_session starts a "
+        "The tmux server and its panes have ended. The next tmux_create_session starts a new "
         "new one."
     ),
 }
@@ -168,7 +168,7 @@ async def kill(
             session_name = find_session(rows, target).session_name
             raise errors.ArgumentError(
                 f"Target '{target}' is not a session but a part of session '{session_name}'. "
-                "Give that."
+                "Give the session."
             )
         row = find_session(rows, target)
     else:
@@ -396,7 +396,7 @@ async def read_pane(
     has_all_lines = (line_count or 0) <= MAX_TEXT_LINES or text.count("\n") + 1 < MAX_TEXT_LINES
     blocks = [shown]
     if len(shown) < len(text) or not has_all_lines:
-        blocks.append("[what came before is left out]")
+        blocks.append("[earlier lines are left out]")
     return Answer(blocks, pane_id=row.pane_id, output=shown)
 
 

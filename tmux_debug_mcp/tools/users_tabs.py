@@ -82,7 +82,7 @@ class UsersTabs:
             problem = f"has several sessions ({names}), and none is attached"
         raise ToolError(
             f"The user's tmux server at {self._settings.socket} {problem}, so it is unclear where "
-            "to create a tab. Ask the user to create one, then use list_tabs."
+            "to create a tab. Ask the user to create the tab, then use list_tabs."
         )
 
     async def list_tabs(self) -> Answer:
@@ -153,7 +153,7 @@ class UsersTabs:
                 clock,
                 may_close=self._settings.allows_kill,
             )
-        return f"{name} still runs {clock.times.stop_s:g} s after that; {advice}"
+        return f"{name} is still running {clock.times.stop_s:g} s later; {advice}"
 
     async def close_tab(self, window_id: str) -> Answer:
         """End a window.

@@ -14,12 +14,13 @@ Use the panes of a running tmux-debug-mcp server from a shell.
 tmux-debug VERB --help shows a verb's flags and an example. Output goes to standard output, the
 status line to standard error; --json prints both. The server is the one that --server or
 TMUX_DEBUG_SERVER names, else that of the pane or the MCP client that this shell belongs to, else
-the detached one of this directory, else the one this shell started, else your only detached one.
-`ps` shows all of them, and which one is used.
+the detached one of this directory, else the one that this shell started, else your only detached
+one without a client. `ps` shows all of them, and which one is used.
 In a pane of the server, verbs print only the program's text and errors, as with -q.
 
-Exit status: 0 done; 1 it ended otherwise; 124 timed out; 125 refused or a usage error; 126 `run`
-awaits input. Otherwise, `run` exits with its command's code.
+Exit status: 0 done; 1 the stop pattern matched, the program ended or awaits input before a match,
+or a step was not sent; 124 timed out; 125 refused or a usage error; 126 `run` awaits input.
+Otherwise, `run` exits with its command's code.
 """
 
 

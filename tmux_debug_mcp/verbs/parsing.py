@@ -246,7 +246,7 @@ class VerbParser(argparse.ArgumentParser):
         if not word.startswith("-"):
             self.error(f"'{word}' is one argument too many.")
         near = nearest(word.partition("=")[0], self.flags)
-        advice = f"Did you mean {near}?" if near else f"{self.prog} --help lists all."
+        advice = f"Did you mean {near}?" if near else f"{self.prog} --help lists all flags."
         if any(action.dest in _COMMANDS for action in self.positionals):
             advice += " Put -- before words that aren't tmux-debug's flags."
         self.error(f"Flag '{word}' is unknown. {advice}")
@@ -306,13 +306,13 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
             help=_help(parameter.schema),
         )
     if verb.name == "capture":
-        at = "show it as of a cursor or a time: see tmux-debug replay --help"
+        at = "show the pane as it was at a cursor or a time: see tmux-debug replay --help"
         parser.add_argument("--at", metavar="WHEN", help=at)
     if verb.name == "wait":
         parser.add_argument(
             "--follow", action="store_true", help="keep waiting, and print each event as a line"
         )
-        every = "with --follow: at most one line per TIME, such as 2s, which counts the others"
+        every = "with --follow: at most one line per TIME, such as 2s; it counts skipped events"
         parser.add_argument("--every", metavar="TIME", help=every)
     parser.add_argument(
         "-q",
@@ -337,8 +337,9 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
             parser.add_argument("--write", action="store_true", help=writes)
         case "secret":
             parser.description = (
-                "Ask for a secret, or read it as a line of standard input, and type it when hidden "
-                "input is awaited. It is in no record and no log."
+                "Ask for a secret, or read it from standard input as one line, and type it into a "
+                "pane that awaits hidden input. It is in no record, and in no log unless the pane "
+                "shows it."
             )
             pane = "pane id or name (default: the one that awaits hidden input)"
             parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)
@@ -355,8 +356,8 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
             parser.add_argument("--names", action="store_true", help="list only pane names")
         case "start":
             parser.description = (
-                "Start a server that outlives its callers, for the current directory. It takes "
-                "this shell's environment, and the options of `tmux-debug-mcp`(1)."
+                "Start a server that outlives its callers, for the current directory. It inherits "
+                "this shell's environment, and takes the options of `tmux-debug-mcp`(1)."
             )
             keep = "end after TIME without use, such as 90s, 2h or 1d (default 60m)"
             parser.add_argument("--keep", metavar="TIME", help=keep)

@@ -33,9 +33,9 @@ _MAX_REPORTED = 100
 
 _DESCRIPTION = "Show audits, the records of calls, as a table ordered by time."
 _EPILOG = """\
-In a terminal the table has colours and fits; elsewhere each call is a line of plain text. Times are
-local, and say when calls were answered. A line that is not a record is reported on standard error
-and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 a usage error.
+In a terminal, the table has colours and fits its width; elsewhere, each call is a line of plain
+text. Times are local, and say when calls were answered. A line that is not a record is reported on
+standard error and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 a usage error.
 """
 
 
@@ -152,18 +152,18 @@ def _check(options: argparse.Namespace) -> None:
     """Check that there is an audit, the options go together, and the directories exist."""
     if not options.files:
         raise CommandError(
-            "Give the FILE of the server's --audit. Without that option, it writes none."
+            "Give the FILE of a server's --audit. Without that option, a server writes no audit."
         )
     for flag, value in (("--captures", options.captures), ("--log-dir", options.log_dir)):
         if not value:
             continue
         if not options.html:
-            raise CommandError(f"{flag} is for the page. Give --html OUT, or omit it.")
+            raise CommandError(f"{flag} is only for a page. Add --html OUT, or omit {flag}.")
         path = path_of(value)
         if path and not path.is_dir():
             raise CommandError(f"{flag} is '{value}', which is not a directory.")
     if options.json and options.html:
-        raise CommandError("--json is not for the page. Omit --json or --html.")
+        raise CommandError("--json and --html exclude each other. Omit one of them.")
 
 
 def _chosen(

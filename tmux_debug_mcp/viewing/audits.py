@@ -351,8 +351,8 @@ class Source:
         """Raise CommandError unless this is a regular file, and not standard input."""
         if self._is_input or not self._is_regular:
             raise CommandError(
-                f"--follow needs a regular file, which {visible(str(self.path))} is not. Without "
-                "--follow, it is read to its end as it arrives."
+                f"--follow needs a regular file, which {visible(str(self.path))} is not. Omit "
+                "--follow: the input is then read to its end as it arrives."
             )
 
     def check_is_not(self, out: str) -> None:

@@ -45,7 +45,7 @@ def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) 
         found = Archive(directory).find(target)
     except PaneNotFoundError:
         raise CommandError(
-            f"There is no log of '{target}' in {directory}. Give another with --log-dir."
+            f"There is no log of '{target}' in {directory}. Give another directory with --log-dir."
         ) from None
     found.log.read_timing(found.entry.started_at)
     return FoundLog(target, found.entry.name, found.log)

@@ -37,8 +37,8 @@ or RUN/ID of a kept log. Without --at, a terminal plays it; elsewhere its last s
 """
 # A moment, as a person gives it: remarks about it, and its forms.
 _MAX_SHOWN = 60
-_AFTER = "--at {} is after the pane's last output. This is its end."
-_BEFORE = "--at {} is before the pane's start. This is its start."
+_AFTER = "--at {} is after the pane's last output. Showing the pane's end."
+_BEFORE = "--at {} is before the pane's start. Showing that start."
 _CURSOR = re.compile(r"[0-9]{1,18}")
 _AGE = re.compile(r"([+-]?)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _ADVICE = (
@@ -83,7 +83,8 @@ def add_arguments(replay: argparse.ArgumentParser) -> None:
     )
     files = replay.add_mutually_exclusive_group()
     files.add_argument("--png", metavar="FILE", help="write a picture")
-    files.add_argument("--svg", metavar="FILE", help="write a picture, without --at an animation")
+    pictures = "write a picture, or an animation without --at"
+    files.add_argument("--svg", metavar="FILE", help=pictures)
     files.add_argument("--cast", metavar="FILE", help="write a recording, asciicast v2")
     files.add_argument("--json", action="store_true", help="print the screen as JSON")
     add("--log-dir", metavar="DIR", help="where the logs are kept (TMUX_DEBUG_LOG_DIR)")
@@ -181,7 +182,9 @@ def _seconds_to(moment: str, timing: Timing) -> float:
         return datetime.fromisoformat(given).astimezone().timestamp() - timing.began_at
     except (ValueError, OverflowError):  # the latter before the year 1 or after 9999
         shown = visible(moment[:_MAX_SHOWN])
-        raise CommandError(f"--at is '{shown}', which is not a time. {_ADVICE}") from None
+        raise CommandError(
+            f"--at is '{shown}', which is neither a time nor a cursor. {_ADVICE}"
+        ) from None
 
 
 def _shown(wish: _Wish) -> int:

@@ -76,11 +76,11 @@ class Outcome:
             RunReason.TIMED_OUT: f"{timed_out} and interrupted",
             RunReason.RUNNING: f"{timed_out}, interrupted twice, and still runs",
             RunReason.INTERRUPTED: "interrupted",
-            RunReason.GIVEN_UP: "the shell gave it up",
+            RunReason.GIVEN_UP: "the shell gave up the command",
             RunReason.SHELL_ENDED: "the shell ended",
             RunReason.REPLACED: "the shell was replaced",
             RunReason.SHELL_STARTED: _RUNS_SHELL,
             RunReason.SHELL_INTERRUPTED: f"{timed_out} and interrupted; {_RUNS_SHELL}",
-            RunReason.INPUT: "it runs on",
+            RunReason.INPUT: "it keeps running",
         }
         return remarks.get(self.reason)
