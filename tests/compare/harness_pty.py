@@ -30,7 +30,7 @@ class HarnessPty(Tool):
 
     def version(self) -> str:
         """Return what it stands for."""
-        return "as exec_command and write_stdin"
+        return "like Codex's exec_command and write_stdin"
 
     def start(self) -> None:
         """Nothing has to be started."""

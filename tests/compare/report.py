@@ -13,7 +13,8 @@ from .truths import TRUTHS
 _INTRODUCTION = """\
 # Comparison
 
-{count} things that a terminal for agents has to get right, tried with this and other tools. Repeat it on your machine:
+This page shows how this and other tools handle {count} things that a terminal for agents has to get right. Repeat the
+comparison on your machine:
 
 ```console
 $ ./dev compare --page comparison.md
@@ -25,11 +26,12 @@ $ ./dev compare --page comparison.md
 - Each thing is tried once, in a new process and directory, with each tool's default settings. The adapters in
   `tests/compare` do what a good agent would do: they use a tool's own waiting and running if it has any, and otherwise
   look every half second and type commands with markers around them.
-- `·` means that the tool doesn't offer it.
-- We chose what is tried, and we make one of the tools. pexpect and libtmux are libraries for programs, and a program
-  can do much of what is missing here.
-- Not compared: speed, cost in context, and what each tool does that the others don't.
+- `·` means that the tool doesn't offer what the row needs.
+- We chose what is tried, and we make one of the tools. pexpect and libtmux are libraries: a program that uses them can
+  add much of what they lack here.
+- We don't compare speed, cost in context, and what each tool does that the others don't.
 """
+_SEEN = "Each item names what a tool got wrong, and ends with what was seen instead."
 _SIGNS = {Outcome.HOLDS: "yes", Outcome.BROKEN: "**no**", Outcome.NOT_OFFERED: "·"}
 
 
@@ -52,7 +54,7 @@ def page(compared: Sequence[Compared]) -> str:
     for kind in dict.fromkeys(TRUTHS[number].kind for number in numbers):
         of_kind = [number for number in numbers if TRUTHS[number].kind == kind]
         lines += [f"## {kind.capitalize()}", "", *_table(compared, of_kind), ""]
-    lines += ["## What was seen instead", ""]
+    lines += ["## What was seen instead", "", _SEEN, ""]
     for one in compared:
         broken = [(n, r) for n, r in one.results.items() if r.outcome is Outcome.BROKEN]
         if broken:

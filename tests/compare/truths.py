@@ -92,7 +92,7 @@ def _check(holds: object, seen: object) -> None:
 
 _TYPED = {
     "A semicolon at the end of a line arrives.": "echo a;",
-    "A backslash and a semicolon at the end arrive.": "find . -exec true {} \\;",
+    "A backslash and a semicolon at the end of a line arrive.": "find . -exec true {} \\;",
     "A line that begins with a dash arrives.": "-l --help",
     "Unbalanced quotes arrive.": "don't say \"it",
     "Dollar signs, backticks, exclamation and percent signs arrive.": "$HOME `id` !! %d #{pane_id}",
@@ -184,7 +184,10 @@ def _interrupt(trial: Trial) -> None:
 # Steps.
 
 
-@_truth("steps", "An answer sent with the command waits for a prompt that discards earlier input.")
+@_truth(
+    "steps",
+    "An answer sent in one call with the command arrives, even if the prompt drops earlier input.",
+)
 def _answer_to_a_prompt(trial: Trial) -> None:
     shell, path = trial.shell(), trial.path("answer")
     trial.tool.enter(shell, trial.program("ask.py", str(path)), "Ada")
@@ -192,7 +195,7 @@ def _answer_to_a_prompt(trial: Trial) -> None:
     _check(path.exists() and path.read_text() == "Ada\n", "the answer was lost")
 
 
-@_truth("steps", "A password sent with the command isn't shown.")
+@_truth("steps", "A password sent in one call with the command isn't shown.")
 def _early_password(trial: Trial) -> None:
     shell = trial.shell()
     trial.tool.enter(shell, "sleep 0.7; read -rs word; echo got ${#word}", "s3cret!")
@@ -202,7 +205,7 @@ def _early_password(trial: Trial) -> None:
     _check("s3cret!" not in seen, "the password is on the screen")
 
 
-@_truth("steps", "A line for the next program isn't read by the one before.")
+@_truth("steps", "A line meant for the second program isn't read by the first.")
 def _line_for_the_next(trial: Trial) -> None:
     shell, path = trial.shell(), trial.path("record")
     first = f"{_PYTHON} -c 'import time, sys, select; time.sleep(0.7); "
@@ -257,7 +260,7 @@ def _signal(trial: Trial) -> None:
 # Reading.
 
 
-@_truth("reading", "All of 20,000 lines can be read.")
+@_truth("reading", "After 20,000 lines of output, all of them can be read.")
 def _many_lines(trial: Trial) -> None:
     terminal = trial.tool.open("seq 20000; sleep 600")
     until(lambda: "20000" in trial.tool.read(terminal), _PATIENCE_S)
@@ -266,7 +269,7 @@ def _many_lines(trial: Trial) -> None:
     _check(not missing, f"{len(missing)} lines are missing")
 
 
-@_truth("reading", "After 20 MB of output, the first line can be read.")
+@_truth("reading", "After 20 MB of output, the first line can still be read.")
 def _much_output(trial: Trial) -> None:
     terminal = trial.tool.open(
         "echo first line; yes 'a line of 39 letters, again and again' | "
@@ -322,7 +325,7 @@ def _full_screen(trial: Trial) -> None:
     _check(rows[begin : begin + 5] == wanted, rows)
 
 
-@_truth("reading", "Output from before a full-screen program can be read after it.")
+@_truth("reading", "After a full-screen program ends, the output from before it can be read.")
 def _before_the_alternate_screen(trial: Trial) -> None:
     path = trial.path("full.sh")
     path.write_text(
@@ -335,7 +338,7 @@ def _before_the_alternate_screen(trial: Trial) -> None:
     _check("before" in seen.split("\n") and "after" in seen.split("\n"), repr(seen))
 
 
-@_truth("reading", "Line drawing is read as the characters that a person sees.")
+@_truth("reading", "Line-drawing characters are read as a person sees them.")
 def _line_drawing(trial: Trial) -> None:
     path = trial.path("box.sh")
     path.write_text("printf '\\033(0lqqk\\033(B corner\\n'\nsleep 600\n")
@@ -348,7 +351,7 @@ def _line_drawing(trial: Trial) -> None:
 # Waiting.
 
 
-@_truth("waiting", "A command's echo doesn't match as its output.")
+@_truth("waiting", "The echo of a command doesn't end a wait for the command's output.")
 def _echo(trial: Trial) -> None:
     shell, path = trial.shell(), trial.path("done")
     trial.tool.enter(shell, f"sleep 1.5; touch {path}; echo READY")
@@ -357,7 +360,7 @@ def _echo(trial: Trial) -> None:
     _check(path.exists(), "the echo matched")
 
 
-@_truth("waiting", "Output from before the keys doesn't match as the answer to them.")
+@_truth("waiting", "Old output doesn't end a wait for the answer to newly typed text.")
 def _old_output(trial: Trial) -> None:
     path = trial.path("done")
     script = f"echo READY; while read -r line; do sleep 1.5; touch {path}; echo READY; done"
@@ -369,19 +372,19 @@ def _old_output(trial: Trial) -> None:
     _check(path.exists(), "the old output matched")
 
 
-@_truth("waiting", "A line that scrolled away 30,000 lines ago matches.")
+@_truth("waiting", "A wait finds a line even if 30,000 lines have followed it.")
 def _scrolled_away(trial: Trial) -> None:
     terminal = trial.tool.open("sleep 1; echo NEED''LE; seq 30000; sleep 600")
     _check(trial.tool.wait(terminal, "NEEDLE", _PATIENCE_S), "it was missed")
 
 
-@_truth("waiting", "A line printed in two writes matches.")
+@_truth("waiting", "A wait finds a line that the program printed in two parts.")
 def _two_writes(trial: Trial) -> None:
     terminal = trial.tool.open("sh -c 'printf REA; sleep 1; echo DY; sleep 600'")
     _check(trial.tool.wait(terminal, "READY", _PATIENCE_S), "it was missed")
 
 
-@_truth("waiting", "A wait for a line ends when the program does.")
+@_truth("waiting", "A wait for a line ends when the program ends.")
 def _end_of_program(trial: Trial) -> None:
     terminal = trial.tool.open("sh -c 'sleep 1; exit 1'")
     begin = time.monotonic()
@@ -400,13 +403,13 @@ def _password_ends_the_wait(trial: Trial) -> None:
     _check(waited_s < 6.0, f"it waited {waited_s:.0f} s of 8")
 
 
-@_truth("waiting", "A wait sees what a full-screen program draws.")
+@_truth("waiting", "A wait finds text that a full-screen program draws.")
 def _wait_for_a_screen(trial: Trial) -> None:
     terminal = trial.tool.open(trial.program("draw.py", "finished"))
     _check(trial.tool.wait(terminal, "fin[a-z]+ed", _PATIENCE_S), "it was missed")
 
 
-@_truth("waiting", "A pattern with catastrophic backtracking hangs nothing.")
+@_truth("waiting", "A pattern with catastrophic backtracking doesn't hang the tool.")
 def _catastrophic_pattern(trial: Trial) -> None:
     if not trial.tool.has_wait:
         raise NotOfferedError
@@ -429,15 +432,15 @@ def _awaits(command: str, wanted: str, trial: Trial) -> None:
 
 
 for _sentence, _command, _wanted in (
-    ("You learn that a program reads a line.", "read -r line; sleep 600", "input"),
+    ("You learn that a program waits for a line of input.", "read -r line; sleep 600", "input"),
     (
-        "You learn that a program reads a password.",
+        "You learn that a program waits for a password.",
         "read -rsp 'PIN ' word; sleep 600",
         "hidden input",
     ),
     ("You learn that a shell is at its prompt.", "bash --norc", "keys"),
-    ("A program that computes isn't said to read anything.", "while :; do :; done", ""),
-    ("A program that sleeps isn't said to read anything.", "sleep 600", ""),
+    ("A program that computes isn't said to wait for input.", "while :; do :; done", ""),
+    ("A program that sleeps isn't said to wait for input.", "sleep 600", ""),
 ):
     TRUTHS.append(Truth("state", _sentence, partial(_awaits, _command, _wanted)))
 
@@ -474,13 +477,13 @@ def _output_and_code(trial: Trial) -> None:
     _check((ran.output, ran.exit_code) == ("out", 7), ran)
 
 
-@_truth("running", "Output without a final line feed comes exactly.")
+@_truth("running", "Output without a final line feed is returned exactly.")
 def _no_line_feed(trial: Trial) -> None:
     ran = _ran(trial, "printf 'no line feed'")
     _check_ran(ran, "no line feed")
 
 
-@_truth("running", "A here-document can be run.")
+@_truth("running", "A command with a here-document can be run.")
 def _here_document(trial: Trial) -> None:
     ran = _ran(trial, "cat <<'END'\none 'quote\ntwo\nEND")
     _check_ran(ran, "one 'quote\ntwo")
@@ -495,7 +498,9 @@ def _unbalanced(trial: Trial) -> None:
     _check_runs(trial, shell, "echo fine", "fine")
 
 
-@_truth("running", "A command that reads all its input doesn't swallow what follows.")
+@_truth(
+    "running", "A command that reads its input to the end doesn't swallow what the tool types next."
+)
 def _drains_input(trial: Trial) -> None:
     shell = trial.shell()
     begin = time.monotonic()
@@ -507,7 +512,7 @@ def _drains_input(trial: Trial) -> None:
     _check_runs(trial, shell, "echo fine", "fine")
 
 
-@_truth("running", "A pager doesn't hold a run until its timeout.")
+@_truth("running", "Running a command that opens a pager returns before the timeout.")
 def _pager(trial: Trial) -> None:
     shell = trial.shell()
     begin = time.monotonic()
@@ -533,7 +538,7 @@ def _function(trial: Trial) -> None:
     _check_runs(trial, shell, "f", "one\ntwo")
 
 
-@_truth("running", "A coloured prompt of two lines makes no difference.")
+@_truth("running", "With a coloured prompt of two lines, you still get a command's exact output.")
 def _odd_prompt(trial: Trial) -> None:
     shell = trial.shell()
     trial.tool.enter(shell, r"PS1='\[\e[32m\]\w\[\e[0m\]\n\$ '")
@@ -541,7 +546,7 @@ def _odd_prompt(trial: Trial) -> None:
     _check_runs(trial, shell, "echo out", "out")
 
 
-@_truth("running", "At its timeout a command is interrupted, and the shell still works.")
+@_truth("running", "A command that times out is interrupted, and the shell still works.")
 def _timeout(trial: Trial) -> None:
     shell = trial.shell()
     ran = trial.tool.run("sleep 60", shell, 1.5)
@@ -549,7 +554,7 @@ def _timeout(trial: Trial) -> None:
     _check_runs(trial, shell, "echo fine", "fine")
 
 
-@_truth("running", "A command for a shell isn't typed into another program.")
+@_truth("running", "A command meant for a shell isn't typed into another program.")
 def _not_a_shell(trial: Trial) -> None:
     terminal, path = trial.recorder()
     try:
@@ -561,7 +566,9 @@ def _not_a_shell(trial: Trial) -> None:
     _check(b"rm -rf" not in path.read_bytes(), "it was typed into the program")
 
 
-@_truth("running", "20,000 lines of output come whole, or you learn what is left out.")
+@_truth(
+    "running", "Of a command's 20,000 lines of output, you get all or learn that some are left out."
+)
 def _large_output(trial: Trial) -> None:
     ran = _ran(trial, "seq 20000", 20.0)
     lines = ran.output.split("\n")
@@ -616,7 +623,7 @@ def _is_zombie(pid: str) -> bool:
 TRUTHS.append(
     Truth(
         "ending",
-        "Killing a terminal ends a program that ignores signals, and its daemon.",
+        "Killing a terminal ends a program that ignores signals, and the daemon it started.",
         partial(_ends_all, kill=True),
     )
 )
