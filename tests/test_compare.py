@@ -28,8 +28,8 @@ def test_page_has_each_truth_once() -> None:
 @pytest.mark.parametrize(
     ("tool", "words", "outcome"),
     [
-        ("ours", "A semicolon at the end", Outcome.HOLDS),
-        ("tmux", "A semicolon at the end", Outcome.BROKEN),
+        ("ours", "ends with a semicolon", Outcome.HOLDS),
+        ("tmux", "ends with a semicolon", Outcome.BROKEN),
         ("ours", "when the tool is killed", Outcome.HOLDS),
         ("tmux", "when the tool is killed", Outcome.BROKEN),
         ("tmux", "which lock a program waits for", Outcome.NOT_OFFERED),

@@ -91,15 +91,15 @@ def _check(holds: object, seen: object) -> None:
 # Typing.
 
 _TYPED = {
-    "A semicolon at the end of a line arrives.": "echo a;",
-    "A backslash and a semicolon at the end of a line arrive.": "find . -exec true {} \\;",
-    "A line that begins with a dash arrives.": "-l --help",
-    "Unbalanced quotes arrive.": "don't say \"it",
-    "Dollar signs, backticks, exclamation and percent signs arrive.": "$HOME `id` !! %d #{pane_id}",
-    "Accents, ideographs and emoji arrive.": "naïve 日本語 🙂",
+    "A line that ends with a semicolon arrives intact.": "echo a;",
+    "A line that ends with a backslash and a semicolon arrives intact.": "find . -exec true {} \\;",
+    "A line that begins with a dash arrives intact.": "-l --help",
+    "Unbalanced quotes arrive intact.": "don't say \"it",
+    "Dollar signs, backticks, ! and % arrive intact.": "$HOME `id` !! %d #{pane_id}",
+    "Accents, ideographs and emoji arrive intact.": "naïve 日本語 🙂",
     "The name of a key can be typed as text.": "Enter",
-    "Blanks at both ends of a line arrive.": "  indented  ",
-    "A tilde and a hash sign at the start of a line arrive.": "~#x",
+    "A line with blanks at both ends arrives intact.": "  indented  ",
+    "A line that begins with a tilde and a hash sign arrives intact.": "~#x",
 }
 
 
@@ -205,7 +205,7 @@ def _early_password(trial: Trial) -> None:
     _check("s3cret!" not in seen, "the password is on the screen")
 
 
-@_truth("steps", "A line meant for the second program isn't read by the first.")
+@_truth("steps", "A line typed for the next program isn't read by the current one.")
 def _line_for_the_next(trial: Trial) -> None:
     shell, path = trial.shell(), trial.path("record")
     first = f"{_PYTHON} -c 'import time, sys, select; time.sleep(0.7); "
@@ -580,7 +580,7 @@ def _large_output(trial: Trial) -> None:
 # Ending.
 
 
-@_truth("ending", "A name means exactly the terminal with that name.")
+@_truth("ending", "A name selects only the terminal with exactly that name.")
 def _exact_name(trial: Trial) -> None:
     path = trial.path("alive")
     script = f"trap 'rm {path}; exit' HUP TERM; touch {path}; while :; do sleep 0.1; done"
