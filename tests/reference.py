@@ -44,7 +44,7 @@ over its variable. An empty variable counts as not set. `--tmux` is the package'
 _BETWEEN = """
 ## Limits
 
-A call that exceeds a limit is refused with a sentence that names the limit, but `lines` is reduced to it. A text that
+A call that exceeds a limit is refused with a sentence that names the limit; only `lines` is reduced instead. Text that
 is too long is cut, and a line in it says so. Logs lose their oldest bytes.
 
 """

@@ -101,7 +101,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"Nothing was done: the audit can't be written ({error.strerror}), and an earlier "
-                f"call is not recorded yet. Make room for {self._path} or allow writing it, and "
+                f"call is not recorded yet. Make room for {self._path} or make it writable, and "
                 "call again."
             ) from error
 
@@ -123,7 +123,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"The call was made, but the audit can't be written ({error.strerror}). Make room "
-                f"for {self._path} or allow writing it. Until then, further calls are refused."
+                f"for {self._path} or make it writable. Until then, further calls are refused."
             ) from error
 
     def capture(self, pane_id: str, text: str) -> str:
@@ -144,7 +144,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"The call was made, but its text can't be kept in {self._captures} "
-                f"({error.strerror}). Make room or allow writing there."
+                f"({error.strerror}). Make room there, or make it writable."
             ) from error
         return name
 

@@ -193,14 +193,15 @@ def _check_standard_streams() -> None:
         os.open(os.devnull, os.O_RDWR)  # it gets the lowest free number
     if 0 in closed or 1 in closed:
         raise StartError(
-            "Standard input or output is closed, and MCP needs both. Let an MCP client start this."
+            "Standard input or output is closed, and MCP needs both. Let an MCP client start the "
+            "server."
         )
 
 
 def _ask_version(program: str) -> tuple[str, subprocess.Popen[bytes]]:
     """Return tmux's absolute path, and a running `tmux -V`, whose answer `_check_version` reads."""
     if sys.platform != "linux":
-        raise StartError(f"It runs only on Linux, and this is {sys.platform}.")
+        raise StartError(f"The server runs only on Linux, not on {sys.platform}.")
     found = shutil.which(program)
     tmux = os.path.abspath(found) if found else program
     try:

@@ -349,7 +349,7 @@ class StorageError(SentenceError):
     path: str
     reason: str
     sentence = (
-        "The server can't write {path} ({reason}). Make room or allow writing there, and call "
+        "The server can't write {path} ({reason}). Make room there or make it writable, and call "
         "again."
     )
 

@@ -49,7 +49,7 @@ OPTIONS = (
         "allow-kill",
         "",
         "",
-        "with --socket: let tmux_kill, close_tab and stop_process end windows there",
+        "with --socket, let tmux_kill, close_tab and stop_process end windows on that tmux server",
     ),
     Option("audit", "FILE", "", "append a record of every call to this file, in JSON Lines"),
     Option("audit-full", "DIR", "", "save each returned pane text to a file in this directory"),
@@ -77,7 +77,7 @@ OPTIONS = (
         "log-dir",
         "DIR",
         "",
-        "keep panes' logs in this directory, readable afterwards as RUN/ID",
+        "keep panes' logs in this directory; tools read them afterwards as RUN/ID",
     ),
     Option(
         "secrets",
@@ -186,7 +186,8 @@ def checked(
     settings, toolsets = _read(values, environ)
     if settings.allows_kill and not settings.socket:
         raise StartError(
-            "--allow-kill needs --socket: on the private tmux server, all may be killed. Omit it."
+            "--allow-kill needs --socket. On the private tmux server, everything may be killed. "
+            "Omit --allow-kill."
         )
     if settings.socket and not any(toolset.uses_socket for toolset in toolsets):
         raise StartError(

@@ -53,8 +53,8 @@
           type = lib.types.package;
           readOnly = true;
           description = ''
-            A shell with the package, for `inputsFrom` of yours. It links the file that Claude Code
-            reads, .mcp.json or the subagent's, into the directory where it is entered.
+            A shell with the package, for the `inputsFrom` of your shell. When you enter it, it links the
+            file that Claude Code reads, .mcp.json or the subagent's, into the current directory.
           '';
         };
       };

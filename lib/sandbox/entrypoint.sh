@@ -115,7 +115,7 @@ if [[ -n ${TMUX_DEBUG_SANDBOX_SESSIONS-} ]]; then
 	if [[ -L $HOME/.claude/projects || ! -e $HOME/.claude/projects ]]; then
 		ln -sfn "/workspace/$TMUX_DEBUG_SANDBOX_SESSIONS" "$HOME/.claude/projects"
 	else
-		echo "entrypoint: ~/.claude/projects has its own sessions, so new ones are not kept in the project. Move it away." >&2
+		echo "entrypoint: ~/.claude/projects has its own sessions, so new ones are not kept in the project. Move that directory away." >&2
 	fi
 	unset TMUX_DEBUG_SANDBOX_SESSIONS
 fi

@@ -11,7 +11,7 @@ usage: tmux-debug-sandbox [--podman-arg ARG]... [DIR [COMMAND [ARGUMENT]...]]
 Runs COMMAND in a container that has DIR (default: the current directory) at /workspace, and none of your other files.
 Without COMMAND, it runs the sandbox's agent, or else a shell.
 
-  --podman-arg ARG   another argument for `podman run`; so is each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS
+  --podman-arg ARG   one more argument for `podman run`; each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS is also one
 
 WRAPIX_NETWORK=limit closes the network except for the hosts in `networkAllowlist`. Connections through a proxy are logged
 in ~/.local/state/tmux-debug-sandbox; TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS has arguments for the proxy's `podman run`.

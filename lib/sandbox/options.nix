@@ -68,7 +68,7 @@ let
       optional = mkOption {
         type = types.bool;
         default = false;
-        description = "Whether to skip it if there is no `source`.";
+        description = "Whether to skip the mount if `source` does not exist.";
       };
     };
   };
@@ -93,7 +93,7 @@ let
       prefix = mkOption {
         type = matching "a string of letters, digits and blanks" "[A-Za-z0-9 ]*";
         default = "";
-        description = "What comes before the key in the header.";
+        description = "The text before the key in the header.";
         example = "Bearer ";
       };
       urlVariable = mkOption {
@@ -109,7 +109,7 @@ let
     packages = mkOption {
       type = types.listOf types.package;
       default = [ ];
-      description = "Packages. Of two programs with one name, the first wins.";
+      description = "Packages. If two have a program of the same name, the first package's is used.";
     };
     env = mkOption {
       type = environment;
@@ -131,12 +131,12 @@ let
     options = contents // {
       name = mkOption {
         type = matching "a string of lower-case letters, digits and inner dashes" "[a-z0-9]+(-[a-z0-9]+)*";
-        description = "Its name, and the image's.";
+        description = "The profile's name, which is also part of the image's name.";
       };
       networkAllowlist = mkOption {
         type = types.listOf host;
         default = [ ];
-        description = "The hosts that its package managers need.";
+        description = "The hosts that the profile's package managers need.";
       };
       enabledPlugins = mkOption {
         type = types.attrsOf types.bool;

@@ -31,7 +31,7 @@ def lists(shell: Shell, *at: str) -> list[dict[str, object]]:
 
 def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) -> None:
     assert shell.out("start").startswith("Started server ")
-    assert "already runs" in shell.out("start")
+    assert "is already running" in shell.out("start")
     [server] = shell.servers()
     assert server.cwd == str(tmp_path)
 
@@ -46,7 +46,7 @@ def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) ->
 def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
     shell.out("start", "--keep", "1m")
     [server] = shell.servers()
-    runs = f"Server {server.pid} already runs for this directory."
+    runs = f"Server {server.pid} is already running for this directory."
 
     assert shell.out("start") == f"{runs}\n"
     assert shell.out("start", "--keep", "2h") == (
@@ -65,7 +65,7 @@ def test_start_without_options_means_the_server_of_the_directory(shell: Shell) -
     [server] = shell.servers()
 
     assert shell.out("start", "--keep", "2h") == (
-        f"Server {server.pid} already runs for this directory. From now on, it ends after 2h "
+        f"Server {server.pid} is already running for this directory. From now on, it ends after 2h "
         "without use.\n"
     )
     assert [one.pid for one in shell.servers()] == [server.pid]
@@ -255,7 +255,7 @@ def test_server_starts_though_whoever_started_it_is_killed(shell: Shell, tmp_pat
         gate.unlink()
     ask_until(shell.servers, bool)
 
-    assert "already runs" in shell.out("start", "--tmux", str(tmux))
+    assert "is already running" in shell.out("start", "--tmux", str(tmux))
     assert shell.out("run", "echo on") == "on\n"
 
 
@@ -358,7 +358,7 @@ def test_start_prints_a_line_by_which_a_shell_names_the_server(
     )
 
     assert done.stdout == "there\n"
-    assert "already runs for this directory" in done.stderr
+    assert "is already running for this directory" in done.stderr
 
 
 def test_detached_server_has_nothing_of_its_caller(shell: Shell) -> None:

@@ -75,7 +75,7 @@ def test_person_who_comes_later_is_told_that_it_runs(
     shell.out("dev", "--", UP)
     person = sits("dev", "--", UP)
 
-    person.sees("'dev' already runs; nothing was started.")
+    person.sees("'dev' is already running; nothing was started.")
     person.sees("you have the keyboard")
     assert person.leaves() == 0
 
@@ -103,7 +103,7 @@ def test_another_command_is_refused_unless_it_is_to_take_the_place(shell: Shell)
     done = shell.run("dev", "--", "echo other; exec cat")
 
     assert (done.returncode, done.stdout) == (125, "")
-    assert f"already runs another command: {UP}. Give --restart" in done.stderr
+    assert f"is already running another command: {UP}. Give --restart" in done.stderr
     assert shell.out("dev", "--restart", "--", "echo other; exec cat") == "other\n"
     assert [pane["command"] for pane in panes(shell)] == ["echo other; exec cat"]
     long = f"echo long; exec cat # {'x' * 200}"
@@ -129,7 +129,7 @@ def test_named_server_has_that_of_another_directory(shell: Shell, tmp_path: Path
     done = other.run("--server", str(server.pid), "dev", "--", UP)
 
     assert (done.returncode, done.stdout) == (125, "")
-    assert f"'dev' runs for another directory: {tmp_path}." in done.stderr
+    assert f"'dev' is running for another directory: {tmp_path}." in done.stderr
     assert other.run("--server", "1", "dev", "--", UP).returncode == 125
     assert [one.pid for one in shell.servers()] == [server.pid]
 
@@ -139,7 +139,9 @@ def test_directories_have_one_each(shell: Shell, tmp_path: Path) -> None:
     other = replace(shell, cwd=tmp_path / "other")
     shell.out("dev", "--", UP)
 
-    sentence = "No 'dev' runs for this directory. Give its command: tmux-debug dev -- COMMAND"
+    sentence = (
+        "'dev' is not running for this directory. Give its command: tmux-debug dev -- COMMAND"
+    )
     assert other.run("dev").stderr == f"tmux-debug: {sentence}\n"
     assert other.out("dev", "--", "pwd; exec cat") == f"{other.cwd}\n"
     assert shell.out("dev") == "up\n"

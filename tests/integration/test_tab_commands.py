@@ -142,11 +142,10 @@ async def test_calls_that_wait_for_a_tab_are_limited(tabs: Tabs, tab: str, gate:
         await eventually(lambda: len(errors) == 2)
         await gate.open()
 
-    assert (
-        errors
-        == [f"{MAX_WAITING} calls already wait for this terminal. Wait for their answers first."]
-        * 2
+    sentence = (
+        f"{MAX_WAITING} calls are already waiting for this terminal. Wait for their answers first."
     )
+    assert errors == [sentence] * 2
 
 
 async def test_output_that_is_too_much_keeps_its_end_and_says_where_the_rest_is(

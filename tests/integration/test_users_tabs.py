@@ -156,7 +156,7 @@ async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tabs, u
     for tool, arguments, reason in (
         ("execute_command", {"window_id": "@99", "command": "x"}, "Tab '@99' not found."),
         ("stream_logs_from_tab", {"window_id": "@99"}, "Tab '@99' not found."),
-        ("create_tab", {"env": {"A": "x" * 20_000}}, "a user's tmux server takes at most"),
+        ("create_tab", {"env": {"A": "x" * 20_000}}, "the user's tmux server takes at most"),
         (
             "execute_command",
             {"window_id": "@0", "command": "echo hello"},

@@ -269,7 +269,7 @@ async def test_lines_that_wrap_are_read_whole(on_users: Tmux) -> None:
 async def test_command_longer_than_tmux_takes_is_an_error(on_users: Tmux) -> None:
     error = await on_users.error("create_window", session="mine", command=f"echo {'x' * 17_000}")
     assert error == (
-        "Parameter 'command' has 17005 bytes; a user's tmux server takes at most 12000. "
+        "Parameter 'command' has 17005 bytes; the user's tmux server takes at most 12000. "
         "Put it into a script."
     )
 

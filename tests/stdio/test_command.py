@@ -336,8 +336,8 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
         (
             ["--allow-kill"],
             (
-                "--allow-kill needs --socket: on the private tmux server, all may be killed. Omit "
-                "it."
+                "--allow-kill needs --socket. On the private tmux server, everything may be "
+                "killed. Omit --allow-kill."
             ),
         ),
         (

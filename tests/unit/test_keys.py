@@ -299,7 +299,7 @@ def test_literal_line_feed_is_the_enter_key() -> None:
         ("a\ud800", "half a surrogate pair"),
         (
             "é" * (MAX_KEYS_BYTES // 2 + 1),
-            r"has 1048578 bytes; at most 1048576 go at once\. Send it in parts",
+            r"has 1048578 bytes; one call takes at most 1048576\. Send it in parts",
         ),
     ],
 )

@@ -34,7 +34,7 @@ In a flake, with tmux-debug-mcp among its inputs:
 
 inherit (tmux-debug-mcp.lib.mkLib pkgs) mcpConfig mkSandbox profiles;
 
-# what a client reads, such as Claude Code's .mcp.json:
+# a client's config file, such as Claude Code's .mcp.json:
 pkgs.writeText "mcp.json" (builtins.toJSON (mcpConfig { tmux-debug = { }; }))
 
 # a sandbox with Claude Code, whose subagent has the tools:
@@ -62,9 +62,9 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--scope",
         choices=("user", "project", _SUBAGENT, _COMMAND),
-        help="user: for you (default); project: for the current directory. Claude Code also has "
-        "subagent (its default): only a subagent has the tools; and command: print a line that "
-        "adds the server",
+        help="user = for you (default); project = for the current directory. Claude Code only: "
+        "subagent = only a subagent has the tools (its default); command = print a line that adds "
+        "the server",
     )
     made.add_argument("--name", default=_NAME, help=f"the entry's name (default: {_NAME})")
     made.add_argument("--command", metavar="PROGRAM", help="the tmux-debug-mcp to start")

@@ -43,17 +43,22 @@ _LOCK_POLL_S = 0.05
 def add_arguments(parser: VerbParser) -> None:
     """Add the arguments of `dev`."""
     parser.description = (
-        "Start this directory's development server, or show it if it already runs. In a terminal, "
-        "you get its screen and keyboard; C-b d leaves it running. Elsewhere, this returns once "
-        "the server is at rest or listens."
+        "Start this directory's development server, or show it if it is already running. In a "
+        "terminal, you get its screen and keyboard; C-b d leaves it running. Elsewhere, the "
+        "command returns once the server is at rest or listens."
     )
-    parser.add_argument("--name", default=_NAME, help=f"name of its pane (default {_NAME})")
-    port = "outside a terminal: wait until the server listens on PORT, or say what has that port"
+    pane = f"name of the server's pane (default {_NAME})"
+    parser.add_argument("--name", default=_NAME, help=pane)
+    port = (
+        "outside a terminal: wait until the server listens on PORT, or say which process has that "
+        "port"
+    )
     parser.add_argument("--port", metavar="PORT", type=int, help=port)
     parser.add_argument(
-        "--restart", action="store_true", help="end the running one, and start it again"
+        "--restart", action="store_true", help="end the running server, and start it again"
     )
-    parser.add_argument("command", metavar="COMMAND", nargs="*", help="the command that starts it")
+    starts = "the command that starts the server"
+    parser.add_argument("command", metavar="COMMAND", nargs="*", help=starts)
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
@@ -80,16 +85,18 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         runs = pane is not None and pane["status"] == "running"
         if pane is None and not command:
             raise CommandError(
-                f"No '{name}' runs for this directory. Give its command: tmux-debug dev -- COMMAND"
+                f"'{name}' is not running for this directory. Give its command: "
+                "tmux-debug dev -- COMMAND"
             )
         if pane and runs and os.path.realpath(str(pane["directory"])) != os.path.realpath(cwd):
             raise CommandError(
-                f"'{name}' runs for another directory: {pane['directory']}. Give another --name."
+                f"'{name}' is running for another directory: {pane['directory']}. Give another "
+                "--name."
             )
         if pane and runs and command not in ("", pane["line"]) and not given.restart:
             raise CommandError(
-                f"'{name}' already runs another command: {pane['command']}. Give --restart to end "
-                "it, or another --name."
+                f"'{name}' is already running another command: {pane['command']}. Give --restart "
+                "to end it, or another --name."
             )
         is_new = not runs or given.restart
         if pane and (given.restart or not command):
@@ -104,7 +111,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             status = ask("capture", name, "--lines", _LINES)
         return status
     if not is_new:
-        write(2, f"'{name}' already runs; nothing was started.\n")
+        write(2, f"'{name}' is already running; nothing was started.\n")
     if not _runs(path, name):  # it ended before anybody could see it
         ask("capture", name, "--lines", _LINES)
         return _ENDED

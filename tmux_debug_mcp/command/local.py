@@ -41,7 +41,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
         ends = f"ends after {keep or DEFAULT_KEEP} without use."
         text = f"Started server {message['pid']}. It {ends}"
         if not is_new:
-            text = f"Server {message['pid']} already runs for this directory."
+            text = f"Server {message['pid']} is already running for this directory."
             if message["changed"]:
                 text += f" From now on, it {ends}"
         elif here:

@@ -96,7 +96,7 @@ def awaits() -> list[Finding]:
         text = f"Can't tell when programs wait for input: {reason}."
         return [warning(name, text, advice)]
     if not seen:
-        text = "A test shell read its terminal, and this was not noticed."
+        text = "A test shell read its terminal, but the doctor could not see that."
         advice = "If the machine was busy, try again: tmux-debug doctor"
         return [warning(name, text, advice)]
     return [ok(name, "can tell when programs wait for input")]

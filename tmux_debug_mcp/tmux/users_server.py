@@ -153,7 +153,7 @@ class UsersServer:
             size = len(command.encode())
             if size > MAX_COMMAND_BYTES:
                 raise ArgumentError(
-                    f"Parameter 'command' has {size} bytes; a user's tmux server takes at most "
+                    f"Parameter 'command' has {size} bytes; the user's tmux server takes at most "
                     f"{MAX_COMMAND_BYTES}. Put it into a script."
                 )
             words += ["--", command]
@@ -299,7 +299,7 @@ class UsersServer:
                     await self.clock.sleep(times.poll_s)
                 raise CommandError(commands[0][0], errors.strip())
             return output
-        reason = f"no answer in {times.answer_s:g} s; it may still do what it was asked"
+        reason = f"no answer in {times.answer_s:g} s; the request may still be carried out"
         raise TmuxStuckError(self._path, reason)
 
     @contextlib.contextmanager

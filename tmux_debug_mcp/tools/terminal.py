@@ -124,7 +124,7 @@ async def type_text(
     size = len(text.encode())
     if size > MAX_KEYS_BYTES:
         raise errors.ArgumentError(
-            f"Parameter 'text' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. Send "
+            f"Parameter 'text' has {size} bytes; one call takes at most {MAX_KEYS_BYTES}. Send "
             "it in parts."
         )
     pane = await sessions.find(session, to_write=True)

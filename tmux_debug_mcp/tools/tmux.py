@@ -58,8 +58,7 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "All {most} panes are running. Use tmux_kill to end those you no longer need."
     ),
     errors.TmuxGoneError: (
-        "The tmux server and its panes have ended. The next tmux_create_session starts a new "
-        "new one."
+        "The tmux server and its panes have ended. The next tmux_create_session starts a new one."
     ),
 }
 
@@ -340,7 +339,7 @@ async def resize_pane(
     if size == before and not has_wanted:
         raise errors.ArgumentError(
             f"Pane '{target}' stays {size[0]}x{size[1]}: its window has no room for "
-            "that, or no other pane to take it from."
+            "that size, or no other pane to take the room from."
         )
     text = f"Pane '{target}' resized. It is {size[0]}x{size[1]} now"
     text += "." if size == wanted else ", which is what its window has room for."

@@ -54,7 +54,7 @@ class UsersTabs:
         variables = [word for key, value in env.items() for word in ("-e", f"{key}={value}")]
         size = sum(len(word.encode()) + 1 for word in variables)
         if size > MAX_COMMAND_BYTES:
-            most = f"a user's tmux server takes at most {MAX_COMMAND_BYTES}"
+            most = f"the user's tmux server takes at most {MAX_COMMAND_BYTES}"
             raise ArgumentError(f"Parameter 'env' has {size} bytes; {most}. Put it into a file.")
         session = self._session_for_tabs(await server.rows())
         made = await server.create_window(session, name, None, flags + variables)

@@ -13,14 +13,14 @@ Use the panes of a running tmux-debug-mcp server from a shell.
 {sections}
 tmux-debug VERB --help shows a verb's flags and an example. Output goes to standard output, the
 status line to standard error; --json prints both. The server is the one that --server or
-TMUX_DEBUG_SERVER names, else that of the pane or the MCP client that this shell belongs to, else
-the detached one of this directory, else the one that this shell started, else your only detached
-one without a client. `ps` shows all of them, and which one is used.
+TMUX_DEBUG_SERVER names, else the server of the pane or MCP client that this shell belongs to, else
+this directory's detached server, else the server that this shell started, else your only detached
+server without a client. `ps` shows all servers, and which one is used.
 In a pane of the server, verbs print only the program's text and errors, as with -q.
 
 Exit status: 0 done; 1 the stop pattern matched, the program ended or awaits input before a match,
-or a step was not sent; 124 timed out; 125 refused or a usage error; 126 `run` awaits input.
-Otherwise, `run` exits with its command's code.
+or a step was not sent; 124 timed out; 125 refused or a usage error; 126 the command of `run`
+awaits input. Otherwise, `run` exits with its command's code.
 """
 
 
@@ -96,7 +96,7 @@ _tmux_debug() {{
   else
     case $verb in
       {with_panes})
-        # Not by compgen, which would run the commands that stand in a name.
+        # compgen would run commands in a name, so it isn't used here.
         COMPREPLY=()
         while IFS= read -r name; do
           [[ $name == "$word"* ]] && COMPREPLY+=("$(printf %q "$name")")

@@ -312,7 +312,9 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
         parser.add_argument(
             "--follow", action="store_true", help="keep waiting, and print each event as a line"
         )
-        every = "with --follow: at most one line per TIME, such as 2s; it counts skipped events"
+        every = (
+            "--follow prints at most one line per TIME, such as 2s, and how many events it skipped"
+        )
         parser.add_argument("--every", metavar="TIME", help=every)
     parser.add_argument(
         "-q",
@@ -328,18 +330,18 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
     match verb.name:
         case "attach":
             parser.description = (
-                "Show a pane in this terminal. C-b d leaves it, C-b w takes the keyboard and gives "
-                "it back, C-b ? shows the keys."
+                "Show a pane in this terminal. C-b d leaves it, C-b w takes or returns the "
+                "keyboard, C-b ? shows the keys."
             )
-            pane = "pane id or name (default: the running one; if several run, you choose)"
+            pane = "pane id or name (default: the only running pane, or one you choose)"
             parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)
             writes = "take the keyboard: until you leave, agents can't type, run or signal there"
             parser.add_argument("--write", action="store_true", help=writes)
         case "secret":
             parser.description = (
                 "Ask for a secret, or read it from standard input as one line, and type it into a "
-                "pane that awaits hidden input. It is in no record, and in no log unless the pane "
-                "shows it."
+                "pane that awaits hidden input. The secret is in no record, and is in a log "
+                "only if the pane shows it."
             )
             pane = "pane id or name (default: the one that awaits hidden input)"
             parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)

@@ -164,7 +164,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "config",
-            "set up an MCP client: config CLIENT, with --write in its file",
+            "show an MCP client's entry for the server; --write adds it",
             "config cursor --write -- --keep 60m",
             handler="tmux_debug_mcp.clients.config_verb:run",
         ),

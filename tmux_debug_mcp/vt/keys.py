@@ -110,7 +110,7 @@ def check(keys: str) -> None:
     size = len(keys.encode())
     if size > MAX_KEYS_BYTES:
         raise KeysError(
-            f"Parameter 'keys' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. "
+            f"Parameter 'keys' has {size} bytes; one call takes at most {MAX_KEYS_BYTES}. "
             "Send it in parts, or write a file and use that."
         )
 

@@ -53,7 +53,8 @@ async def turn(pane: Pane, timeout_s: float) -> AsyncIterator[None]:
     turns = pane.jobs.turns
     if turns.statistics().tasks_waiting >= MAX_WAITING:
         raise LimitReachedError(
-            f"{MAX_WAITING} calls already wait for this terminal. Wait for their answers first."
+            f"{MAX_WAITING} calls are already waiting for this terminal. Wait for their "
+            "answers first."
         )
     try:
         turns.acquire_nowait()
