@@ -243,7 +243,11 @@ def main(chosen: list[str]) -> None:
     for name in chosen or names():
         path = PAGES / f"{name}.md"
         page = path.read_text()
-        check_programs(page)
+        try:
+            check_programs(page)
+        except NoHostError as error:
+            print(f"{path}: unchanged: {error}", file=sys.stderr)
+            continue
         with (
             tempfile.TemporaryDirectory(prefix="mcp-", dir="/tmp") as root,
             place(name, Path(root)) as here,

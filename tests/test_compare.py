@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from compare.__main__ import tried
+from compare.__main__ import tried, worked
 from compare.results import Outcome
+from compare.tasks import tasks
 from compare.truths import TRUTHS
 from support import PATIENCE_S
 
@@ -23,6 +24,22 @@ def test_page_has_each_truth_once() -> None:
 
     assert sorted(rows) == sorted(truth.sentence for truth in TRUTHS)
     assert f"tries {len(TRUTHS)} things" in " ".join((_ROOT / "README.md").read_text().split())
+
+
+def test_page_has_each_task() -> None:
+    page = _PAGE.read_text()
+
+    assert [name for name in tasks(None) if f"\n| {name} |" not in page] == []
+
+
+@pytest.mark.parametrize("tool", ["ours", "tmux"])
+def test_task_is_worked_on(tool: str) -> None:
+    effort = worked(tool, "", "pdb on a crash", None)
+
+    assert not effort.missed
+    assert effort.turns >= 2
+    assert effort.bytes > 500
+    assert not effort.wrong
 
 
 @pytest.mark.parametrize(

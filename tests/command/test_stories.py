@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stories.scripts import PANE, Story, stories
+from stories.scripts import first_pid, stories, with_pid
+from stories.steps import call_of
 
 from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool
 from tmux_debug_mcp.verbs.registry import TOOLS
@@ -32,20 +33,15 @@ def line_of(tool: str, arguments: Mapping[str, Any]) -> str:
     return shlex.join(["tmux-debug", verb.name, *flags, "--", *words])
 
 
-def script_of(story: Story) -> list[str]:
-    """Return the lines of a story. PID is the pid that an answer has told first."""
-    return [line_of(tool, arguments).replace(PANE, "debug-1") for tool, arguments in story.calls]
-
-
 @pytest.mark.parametrize("name", stories())
 def test_story_is_debugged_by_a_shell_script(shell: Shell, on_path: Path, name: str) -> None:
     story = stories()[name]
     env = shell.env | {"PATH": f"{on_path}:{shell.env['PATH']}"}
     shell.out("start")
     pid = ""
-    for number, line in enumerate(script_of(story)):
+    for number, move in enumerate(story.moves):
         done = subprocess.run(
-            ["sh", "-c", line.replace("PID", pid)],
+            ["sh", "-c", line_of(*call_of(with_pid(move, pid), story.cwd))],
             env=env,
             cwd=shell.cwd,
             capture_output=True,
@@ -54,11 +50,10 @@ def test_story_is_debugged_by_a_shell_script(shell: Shell, on_path: Path, name: 
             check=False,
         )
         text = done.stdout + done.stderr
+        pid = pid or first_pid(text)
         assert done.returncode != 125, text
-        assert re.search(story.learned.get(number, ""), text), (number, text)
-        pids = re.findall(r"\(pid (\d+)\)", text)
-        if not pid and pids:
-            pid = pids[-1]
+        assert re.search(move.shows, text), (number, text)
+        assert re.search(move.says, text), (number, text)
 
 
 def test_lines_are_what_a_person_would_write() -> None:

@@ -1,7 +1,7 @@
 """Compare tools that give agents a terminal: `./dev compare`.
 
-Each truth is tried with each tool, in a process and a directory of its own. What it has started is
-found by a variable in the environment, and ended.
+Each truth and each task is tried with each tool, in a process and a directory of its own. What it
+has started is found by a variable in the environment, and ended.
 """
 
 import argparse
@@ -14,13 +14,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from .report import Compared, page
-from .results import Outcome, Result
+from .results import Effort, Outcome, Result
+from .tasks import NIGHTMARES_VARIABLE, downloaded_nightmares, missing, tasks
 from .tools import until
 from .trial import TOOLS, tool_class
 from .truths import TRUTHS, Truth
@@ -28,8 +29,9 @@ from .truths import TRUTHS, Truth
 # The tools that need nothing but what `./dev compare` installs.
 _ALWAYS = ("ours", "tmux", "libtmux", "pexpect", "pty")
 _MARK = "COMPARE_RUN"
-# A truth takes some seconds. A tool that hangs is ended after this.
-_MAX_S = 90.0
+# A truth takes some seconds, and a task up to some minutes. A tool that hangs is ended after this.
+_MAX_TRUTH_S = 90.0
+_MAX_TASK_S = 300.0
 # What has not come until then does not come.
 _PATIENCE_S = 6.0
 
@@ -45,12 +47,37 @@ def tried(
 
     What the tool has to end has `grace_s` for it, all else `patience_s`.
     """
+    said = {"COMPARE_PATIENCE_S": str(patience_s)}
+    with _worked(word, command, str(number), said, _MAX_TRUTH_S) as (output, mark):
+        if output is None:
+            return Result(Outcome.BROKEN, f"nothing came of it in {_MAX_TRUTH_S:.0f} s"), ""
+        return _result(TRUTHS[number], output, mark, grace_s)
+
+
+def worked(word: str, command: str, name: str, nightmares: Path | None) -> Effort:
+    """Have an agent work on a task with a tool; return what it took."""
+    said = {NIGHTMARES_VARIABLE: str(nightmares)} if nightmares else {}
+    with _worked(word, command, name, said, _MAX_TASK_S) as (output, _):
+        if output is None:
+            return Effort(0, 0, _MAX_TASK_S, f"nothing came of it in {_MAX_TASK_S:.0f} s")
+        return Effort(**json.loads(output))
+
+
+@contextlib.contextmanager
+def _worked(
+    word: str, command: str, what: str, env: Mapping[str, str], max_s: float
+) -> Iterator[tuple[str | None, str]]:
+    """Run a worker, and kill what it leaves.
+
+    Yields:
+        Its output, None if it took too long, and the mark of what it has started.
+    """
     mark = secrets.token_hex(8)
     with _directory() as directory:
         home = Path(directory)
         worker = subprocess.Popen(
-            [sys.executable, "-m", "compare.trial", word, str(number), directory, command],
-            env={**_environment(home, mark), "COMPARE_PATIENCE_S": str(patience_s)},
+            [sys.executable, "-m", "compare.trial", word, what, directory, command],
+            env={**_environment(home, mark), **env},
             cwd=home,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -58,13 +85,13 @@ def tried(
             text=True,
         )
         try:
-            output, complaint = worker.communicate(timeout=_MAX_S)
+            output, complaint = worker.communicate(timeout=max_s)
         except subprocess.TimeoutExpired:
-            return Result(Outcome.BROKEN, f"nothing came of it in {_MAX_S:.0f} s"), ""
+            yield None, mark
         else:
             if not output and worker.returncode != -signal.SIGKILL:
                 raise RuntimeError(complaint)
-            return _result(TRUTHS[number], output, mark, grace_s)
+            yield output, mark
         finally:
             for pid in _marked(mark):
                 with contextlib.suppress(ProcessLookupError):
@@ -113,10 +140,13 @@ def _marked(mark: str) -> list[int]:
     return found
 
 
-def compared(word: str, command: str, numbers: Sequence[int]) -> Compared:
-    """Try truths with one tool, and say on standard error what came of each."""
+def compared(
+    word: str, command: str, numbers: Sequence[int], names: Sequence[str], nightmares: Path | None
+) -> Compared:
+    """Try truths and tasks with one tool, and say on standard error what came of each."""
     title = tool_class(word).title
     results: dict[int, Result] = {}
+    efforts: dict[str, Effort] = {}
     version = ""
     for number in numbers:
         results[number], told = tried(word, command, number)
@@ -124,7 +154,10 @@ def compared(word: str, command: str, numbers: Sequence[int]) -> Compared:
         result = results[number]
         seen = f": {result.seen!r}" if result.seen else ""
         print(f"{title}: {result.outcome}: {TRUTHS[number].sentence}{seen}", file=sys.stderr)
-    return Compared(title, version, results)
+    for name in names:
+        efforts[name] = worked(word, command, name, nightmares)
+        print(f"{title}: {name}: {efforts[name]}", file=sys.stderr)
+    return Compared(title, version, results, efforts)
 
 
 def main() -> None:
@@ -140,7 +173,9 @@ def main() -> None:
         metavar="TOOL=COMMAND",
         help="compare this MCP server, too (repeatable)",
     )
-    parser.add_argument("--truths", default="", metavar="REGEX", help="only these")
+    parser.add_argument(
+        "--only", default="", metavar="REGEX", help="the truths and tasks whose names match"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="tools at once (default 2)")
     parser.add_argument("--page", metavar="FILE", help="write the page")
     options = parser.parse_args()
@@ -149,11 +184,18 @@ def main() -> None:
     unknown = commands.keys() - TOOLS.keys()
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    chosen = re.compile(options.truths)
-    numbers = [number for number, truth in enumerate(TRUTHS) if chosen.search(truth.sentence)]
+    nightmares = downloaded_nightmares()
+    for sentence in missing(nightmares):
+        print(f"left out: {sentence}", file=sys.stderr)
+    chosen = re.compile(options.only)
+    of_one = partial(
+        compared,
+        numbers=[n for n, truth in enumerate(TRUTHS) if chosen.search(truth.sentence)],
+        names=[name for name in tasks(nightmares) if chosen.search(name)],
+        nightmares=nightmares,
+    )
     # They wait more than they work.
     with ThreadPoolExecutor(options.jobs) as pool:
-        of_one = partial(compared, numbers=numbers)
         text = page(list(pool.map(of_one, commands, commands.values())))
     if options.page:
         Path(options.page).write_text(text)

@@ -21,6 +21,7 @@ class _Session:
     fd: int
     output: bytearray = field(default_factory=bytearray)
     status: int | None = None
+    told: int = 0
 
 
 class HarnessPty(Tool):
@@ -71,6 +72,14 @@ class HarnessPty(Tool):
         """Return the output so far, without escape sequences."""
         self._yield(terminal, LOOK_S)
         return plain(self._sessions[terminal].output.decode(errors="replace"))
+
+    def news(self, terminal: str) -> str:
+        """Return what has come since the last time, as it is."""
+        self._yield(terminal, LOOK_S)
+        session = self._sessions[terminal]
+        new = session.output[session.told :].decode(errors="replace")
+        session.told = len(session.output)
+        return new
 
     def ending(self, terminal: str) -> str:
         """Return what a later write tells."""

@@ -61,6 +61,8 @@ class McpServer(Tool):
             CallError: The result is an error.
         """
         result = self._ask("tools/call", name=tool, arguments=arguments)
+        self.turns += 1
+        self.received += len(text_of(result).encode())
         if result.get("isError"):
             raise CallError(text_of(result))
         return result

@@ -1,4 +1,4 @@
-"""What came of a truth with a tool."""
+"""What came of a truth or a task with a tool."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,3 +24,20 @@ class Result:
 
     outcome: Outcome
     seen: str = ""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a task took.
+
+    Attributes:
+        missed: What was not shown, where the task was not solved.
+        wrong: What was told and is not so.
+        bytes: How much text the agent was sent.
+    """
+
+    turns: int
+    bytes: int
+    seconds: float
+    missed: str = ""
+    wrong: int = 0

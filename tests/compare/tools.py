@@ -67,6 +67,9 @@ class Tool:
         self.command = command
         self.home = home
         self.env = dict(env)
+        # How much an agent has done with it, and how much text it was sent for that.
+        self.turns = 0
+        self.received = 0
 
     def version(self) -> str:
         """Return the name and version of what is compared."""
@@ -107,6 +110,10 @@ class Tool:
     def screen(self, terminal: str) -> str:
         """Return the rows of the screen as a person would see them."""
         raise NotOfferedError
+
+    def news(self, terminal: str) -> str:
+        """Return what an agent looks at after an action: the screen, unless there is none."""
+        return self.screen(terminal)
 
     def wait(self, terminal: str, pattern: str, timeout_s: float) -> bool:
         """Wait for a pattern; return whether the tool says that it came."""

@@ -1,6 +1,6 @@
-"""One truth tried with one tool: `python -m compare.trial TOOL TRUTH HOME [COMMAND]`.
+"""One truth or task with one tool: `python -m compare.trial TOOL TRUTH|TASK HOME [COMMAND]`.
 
-A line of JSON on standard output has what came of it.
+TRUTH is a number, TASK a name. A line of JSON on standard output has what came of it.
 """
 
 import importlib
@@ -9,7 +9,9 @@ import os
 import sys
 from pathlib import Path
 
-from .results import Outcome, Result
+from .agents import agent_with
+from .results import Effort, Outcome, Result
+from .tasks import NIGHTMARES, tasks
 from .tools import NotOfferedError, Tool
 from .truths import TRUTHS, BrokenTruthError, Trial
 
@@ -49,13 +51,24 @@ def result_of(tool: Tool, home: Path, number: int) -> Result:
     return Result(Outcome.HOLDS)
 
 
+def effort_of(tool: Tool, home: Path, name: str) -> Effort:
+    """Work on a task."""
+    tool.start()
+    effort = agent_with(tool, tasks(NIGHTMARES)[name], home).work()
+    tool.finish()
+    return effort
+
+
 def main() -> None:
     """Try it."""
-    word, number, path, *command = sys.argv[1:]
+    word, what, path, *command = sys.argv[1:]
     home = Path(path)
     tool = tool_class(word)(" ".join(command), home, os.environ)
-    result = result_of(tool, home, int(number))
-    print(json.dumps({**vars(result), "version": tool.version()}))
+    if what.isdigit():
+        came = {**vars(result_of(tool, home, int(what))), "version": tool.version()}
+    else:
+        came = vars(effort_of(tool, home, what))
+    print(json.dumps(came))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """pexpect, as a script of an agent uses it."""
 
 import io
+from collections import Counter
 from typing import Any
 
 import pexpect
@@ -24,6 +25,7 @@ class Pexpect(Tool):
         """Nothing has to be started."""
         self._children: dict[str, Any] = {}
         self._printed: dict[str, io.StringIO] = {}
+        self._told: Counter[str] = Counter()
 
     def open(self, command: str, name: str = "") -> str:
         """Spawn it."""
@@ -63,6 +65,13 @@ class Pexpect(Tool):
         except (pexpect.TIMEOUT, pexpect.EOF):
             pass
         return plain(self._printed[terminal].getvalue())
+
+    def news(self, terminal: str) -> str:
+        """Return what has come since the last time, without escape sequences."""
+        printed = self.read(terminal)
+        new = printed[self._told[terminal] :]
+        self._told[terminal] = len(printed)
+        return new
 
     def wait(self, terminal: str, pattern: str, timeout_s: float) -> bool:
         """Expect it."""

@@ -1,4 +1,4 @@
-"""Scripts debug the stories, and cost no more calls and bytes than the snapshot says."""
+"""Scripts debug the stories, and cost as many calls and bytes as the snapshot says."""
 
 from pathlib import Path
 
@@ -15,10 +15,10 @@ SLACK = 1.2
 
 
 @pytest.mark.parametrize("name", stories())
-def test_story_is_debugged_in_as_few_calls_and_bytes_as_before(shared: Server, name: str) -> None:
+def test_story_is_debugged_in_as_many_calls_and_bytes_as_before(shared: Server, name: str) -> None:
     """After a change that is meant, write the snapshot anew: see CONTRIBUTING.md."""
     cost = play(shared, stories()[name])
 
     before = orjson.loads(SNAPSHOT.read_bytes())[name]
     assert cost.calls == before["calls"]
-    assert cost.bytes <= before["bytes"] * SLACK
+    assert before["bytes"] / SLACK <= cost.bytes <= before["bytes"] * SLACK

@@ -1,6 +1,7 @@
 """Two services that pay each other and hang: each holds its ledger while it asks the other."""
 
 import faulthandler
+import os
 import signal
 import socket
 import sys
@@ -29,7 +30,7 @@ def serve(server: socket.socket, name: str) -> None:
 def main(name: str, own: int, other: int) -> None:
     server = socket.create_server(("127.0.0.1", own))
     threading.Thread(target=serve, args=(server, name), daemon=True).start()
-    print(f"{name}: ready", flush=True)
+    print(f"{name}: ready, pid {os.getpid()}", flush=True)
     for line in sys.stdin:
         with ledger:
             print(f"{name}: {line.strip()}? ", end="", flush=True)

@@ -1,5 +1,6 @@
 """A cache that nothing is ever removed from."""
 
+import os
 import time
 
 cache: dict[int, bytes] = {}
@@ -10,6 +11,7 @@ def answer(question: int) -> int:
     return question
 
 
+print(f"cache: pid {os.getpid()}", flush=True)
 number = 0
 while True:
     answer(number)

@@ -1,15 +1,16 @@
-"""The scripts of the stories: what a good agent calls, and what it has learned then."""
+"""The scripts of the stories: what a good agent does, and what it has learned then."""
 
 import re
 import shlex
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from wire import Server
+
+from .steps import Await, Find, Move, Run, Send, Start, call_of
 
 HERE = Path(__file__).parent
 PYTHON = shlex.quote(sys.executable)
@@ -18,11 +19,10 @@ FLAKY = (
     f"for seed in 1 2 3 4 5 6; do PYTHONHASHSEED=$seed {PYTHON} test_flaky.py 2>&1 | tail -n 1; "
     "done"
 )
+# How tools and shells say that a program was killed.
+KILLED = frozenset({"SIGKILL", "9", "137", "-9"})
 
-# In the arguments of calls, this is the id of the story's first pane.
-PANE = "PANE"
-
-Call = tuple[str, Mapping[str, Any]]
+_PID = re.compile(r"\bpid (\d+)")
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Story:
     """A broken system and how it is debugged.
 
     Attributes:
-        calls: Tools and their arguments. PID in a command is the pid that an answer has told first.
-        learned: What the answers to these calls have in them, by the number of the call.
+        moves: What the agent does. PID in a command is the pid that it has been shown first.
+        cwd: Where its programs are.
     """
 
-    calls: Sequence[Call]
-    learned: Mapping[int, str]
+    moves: Sequence[Move]
+    cwd: str = str(HERE)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def ports() -> tuple[int, int]:
         return one.getsockname()[1], other.getsockname()[1]
 
 
-def stories() -> dict[str, Story]:
+def stories() -> Mapping[str, Story]:
     """Return all stories, by name."""
     return {
         "two services that deadlock": _deadlock(),
@@ -69,107 +69,133 @@ def stories() -> dict[str, Story]:
     }
 
 
-def _create(command: str, **arguments: Any) -> Call:  # noqa: ANN401
-    return "create_pane", {"command": command, "cwd": str(HERE), **arguments}
-
-
-def _send(pane: str, keys: str | list[str], **arguments: Any) -> Call:  # noqa: ANN401
-    return "send_keys", {"pane_id": pane, "keys": keys, **arguments}
-
-
-def _wait(pane: str, pattern: str) -> Call:
-    return "wait", {"pane_id": pane, "pattern": pattern, "since": 0}
-
-
 def _deadlock() -> Story:
     one, other = ports()
     waits_for_answer = r"in serve\n(.*\n)*.*in ask\n.*in main"
     return Story(
         [
-            _create(f"{PYTHON} bank.py north {one} {other}", name="north", wait_for="ready"),
-            _create(f"{PYTHON} bank.py south {other} {one}", name="south", wait_for="ready"),
-            _send("south", "pay 7\n", wait_for="pay 7"),
-            _send("north", ["pay 5\n", "yes\n"]),
-            _wait("south", "asked to"),
-            _send("south", "yes\n", timeout_s=0),
-            _wait("north", "asked to"),
-            _send("north", "SIGUSR1"),
-            _send("south", "SIGUSR1"),
-        ],
-        {7: waits_for_answer, 8: waits_for_answer},
+            Start(pane="north", command=f"{PYTHON} bank.py north {one} {other}", until="ready"),
+            Start(pane="south", command=f"{PYTHON} bank.py south {other} {one}", until="ready"),
+            Send(pane="south", keys=["pay 7\n"], until="pay 7"),
+            Send(pane="north", keys=["pay 5\n", "yes\n"]),
+            Await(pane="south", pattern="asked to"),
+            Send(pane="south", keys=["yes\n"]),
+            Await(pane="north", pattern="asked to"),
+            Send(pane="north", keys=["SIGUSR1"], shows=waits_for_answer),
+            Send(pane="south", keys=["SIGUSR1"], shows=waits_for_answer),
+        ]
     )
 
 
 def _full_screen_program() -> Story:
     return Story(
         [
-            _create(f"{PYTHON} editor.py"),
-            _send(PANE, ["j", "j", "j", "d"]),
-        ],
-        {
-            0: r"3 items\n  \* alpha",
-            1: r"line 20, in main\n +del items\[at\]\n.*\n?IndexError",
-        },
+            Start(pane="editor", command=f"{PYTHON} editor.py", shows=r"3 items *\n +\* alpha"),
+            Send(
+                pane="editor",
+                keys=["j", "j", "j", "d"],
+                shows=r"line 20, in main\s+del items\[at\]\n.*\n?IndexError",
+            ),
+        ]
     )
 
 
 def _crash_in_pdb() -> Story:
     return Story(
         [
-            _create(f"{PYTHON} -m pdb -c continue invoice.py"),
-            _send(PANE, ["item\n", "type(result)\n"]),
-        ],
-        {0: r"invoice\.py\(13\)total\(\)", 1: r"'price': '4'"},
+            Start(
+                pane="invoice",
+                command=f"{PYTHON} -m pdb -c continue invoice.py",
+                shows=r"invoice\.py\(13\)total\(\)",
+            ),
+            Send(pane="invoice", keys=["item\n", "type(result)\n"], shows=r"'price': '4'"),
+        ]
     )
 
 
 def _installer() -> Story:
     return Story(
         [
-            _create("bash setup"),
-            _send(PANE, ["sesame\n", "2\n"], secret=True, wait_for="code|installed"),
-        ],
-        {0: "awaits hidden input", 1: "(?s)/nonexistent/large/setup.*exited with code 5"},
+            Start(
+                pane="setup",
+                command="bash setup",
+                shows="Password:",
+                says="awaits hidden input",
+            ),
+            Send(
+                pane="setup",
+                keys=["sesame\n", "2\n"],
+                is_secret=True,
+                shows="/nonexistent/large/setup",
+                says="exited with code 5",
+                ending=frozenset({"5"}),
+            ),
+        ]
     )
 
 
 def _flaky_test() -> Story:
-    return Story(
-        [("run", {"command": FLAKY, "cwd": str(HERE)})],
-        {0: "(?s)passed.*first is|first is.*passed"},
-    )
+    return Story([Run(command=FLAKY, shows="(?s)passed.*first is|first is.*passed")])
 
 
 def _memory_leak() -> Story:
     return Story(
         [
-            _create(f"{PYTHON} leak.py", name="leak", wait_for="answered 100"),
-            _create("top -d 0.5 -p PID", wait_for=r" \d{6} +\d+ [A-Z] "),
-            ("wait", {"pane_id": "leak", "pattern": "entries", "since": 0}),
-        ],
-        {1: "screen 200x50", 2: r"cache has (\d+) entries"},
+            Start(pane="leak", command=f"{PYTHON} leak.py", until="answered 100"),
+            Start(
+                pane="top",
+                command="top -d 0.5 -p PID",
+                until=r" \d{6} +\d+ [A-Z] ",
+                shows=r" \d{6} +\d+ [A-Z] ",
+                says="screen 200x50",
+            ),
+            Await(pane="leak", pattern="entries", shows=r"cache has (\d+) entries"),
+        ]
     )
 
 
 def _large_log() -> Story:
     return Story(
         [
-            _create(f"{PYTHON} chatty.py", timeout_s=30),
-            ("capture_pane", {"pane_id": PANE, "pattern": "WARN|ERROR", "lines": 5}),
-        ],
-        {0: "all 8 connections are busy", 1: "open transaction by billing.close_month"},
+            Start(
+                pane="chatty",
+                command=f"{PYTHON} chatty.py",
+                shows="all 8 connections are busy",
+            ),
+            Find(
+                pane="chatty",
+                pattern="WARN|ERROR",
+                shows=r"open transaction by\s+billing.close_month",
+            ),
+        ]
     )
 
 
 def _stubborn_process() -> Story:
     return Story(
         [
-            _create(f"{PYTHON} stubborn.py"),
-            _send(PANE, ["C-c", "SIGTERM", "SIGUSR2"]),
-            _send(PANE, "SIGKILL"),
-        ],
-        {1: "(?s)signal 2.*signal 15.*in wait_for_lease", 2: "killed by SIGKILL"},
+            Start(pane="worker", command=f"{PYTHON} stubborn.py"),
+            Send(
+                pane="worker",
+                keys=["C-c", "SIGTERM", "SIGUSR2"],
+                shows="(?s)signal 2.*signal 15.*in wait_for_lease",
+            ),
+            Send(pane="worker", keys=["SIGKILL"], says="killed by SIGKILL", ending=KILLED),
+        ]
     )
+
+
+def with_pid(move: Move, pid: str) -> Move:
+    """Return what an agent does who knows a pid."""
+    if isinstance(move, Start):
+        return replace(move, command=move.command.replace("PID", pid))
+    return move
+
+
+def first_pid(text: str) -> str:
+    """Return the first pid that a text tells, "" for none."""
+    found = _PID.search(text)
+    return found[1] if found else ""
 
 
 def play(server: Server, story: Story) -> Cost:
@@ -181,27 +207,17 @@ def play(server: Server, story: Story) -> Cost:
     received = 0
     pid = ""
     panes: list[str] = []
-    for number, (tool, arguments) in enumerate(story.calls):
-        given = dict(arguments)
-        if "command" in given:
-            given["command"] = given["command"].replace("PID", pid)
-        if given.get("pane_id") == PANE:
-            given["pane_id"] = panes[0]
-        result = server.call(tool, **given)
+    for number, move in enumerate(story.moves):
+        tool, arguments = call_of(with_pid(move, pid), story.cwd)
+        result = server.call(tool, **arguments)
         text = "\n".join(block["text"] for block in result["content"])
         received += len(text.encode())
-        if not pid:
-            pid = _last_pid(text)
+        pid = pid or first_pid(text)
         assert not result.get("isError"), text
         if tool in ("create_pane", "run"):
             panes.append(result["_meta"]["pane_id"])
-        assert re.search(story.learned.get(number, ""), text), (number, text)
+        assert re.search(move.shows, text), (number, text)
+        assert re.search(move.says, text), (number, text)
     for pane in panes:
         server.call("kill_pane", pane_id=pane)
-    return Cost(len(story.calls), received)
-
-
-def _last_pid(text: str) -> str:
-    """Return the pid that the last status line of an answer has, "" for none."""
-    pids = re.findall(r"\(pid (\d+)\)", text)
-    return pids[-1] if pids else ""
+    return Cost(len(story.moves), received)

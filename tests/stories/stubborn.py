@@ -1,6 +1,7 @@
 """A worker that does not stop: it takes a signal for a failed call, and tries again."""
 
 import faulthandler
+import os
 import signal
 import sys
 import time
@@ -21,6 +22,6 @@ def wait_for_lease() -> None:
         time.sleep(60)
 
 
-print("worker: waiting for the lease", flush=True)
+print(f"worker: pid {os.getpid()}, waiting for the lease", flush=True)
 wait_for_lease()
 sys.exit(0)
