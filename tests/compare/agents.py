@@ -54,7 +54,7 @@ class Agent:
             if told and not isinstance(move, Run):
                 self._pids.setdefault(move.pane, told)
             if not re.search(move.shows, shown):
-                missed = shown
+                missed = shown or "nothing was shown"
                 break
             if move.ending and not isinstance(move, Run):
                 ending = self.ending(move.pane) or self.ending(move.pane)
@@ -84,7 +84,10 @@ class Agent:
             case Run(command=command):
                 return tool.run(f"cd {self._task.story.cwd} && {command}").output
             case Find(pane=pane, pattern=pattern):
-                return self._found(pane, pattern) or self._found_in_file(pane, pattern)
+                found = self._found(pane, pattern)
+                if re.search(move.shows, found):
+                    return found
+                return self._found_in_file(pane, pattern)
         return self._seen(move)
 
     def look(self, move: Move) -> str:

@@ -162,9 +162,9 @@ def _nightmares(home: Path) -> Mapping[str, Story]:
         ),
         "grader": in_pdb(
             "grader",
-            "return [",
-            "len(self.class_data) > 1",
-            {"student_grades": r"'student4': \[91\.0\]", "len(self.class_data)": r"\n2\b"},
+            "student_grades[student_id].append(grade)",
+            "student_id == 'student4'",
+            {"section": r"\('student4', 91\.0\)", "len(self.class_data)": r"\n2\b"},
         ),
         "patcher": Story(
             [
@@ -192,7 +192,7 @@ def _nightmares(home: Path) -> Mapping[str, Story]:
             "scientific_calculator",
             "number_1, number_2 = numbers.split()",
             "",
-            {"input_text": "```plus", "repr(self.action), numbers": r"\('None', ''\)"},
+            {"input_text": "```plus", "repr(self.action), numbers": r"\('None', '1'\)"},
         ),
         "shopping_cart": in_pdb(
             "shopping_cart",
