@@ -7,7 +7,6 @@ in Python, a script of any length.
 import re
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +57,10 @@ class Agent:
                 break
             if move.ending and not isinstance(move, Run):
                 ending = self.ending(move.pane) or self.ending(move.pane)
-                wrong += bool(ending) and ending not in move.ending
-                missed = "" if ending else "how the program ended"
+                if not re.search(r"\d|SIG", ending):
+                    missed = "how the program ended"
+                    break
+                wrong += ending not in move.ending
         seconds = time.monotonic() - begun
         return Effort(self._tool.turns, self._tool.received, seconds, missed, wrong)
 
@@ -140,8 +141,8 @@ class AgentWithScripts(Agent):
         return self._counted(super().take(move))
 
     def look(self, move: Move) -> str:
-        """Look again."""
-        return self._counted(super().look(move))
+        """Look again, after a wait that is a part of the script."""
+        return self._counted(self._seen(move))
 
     def ending(self, pane: str) -> str:
         """Ask how a program has ended."""
@@ -152,15 +153,20 @@ class AgentWithScripts(Agent):
         match move:
             case Start(until=pattern) | Send(until=pattern) | Await(pattern=pattern) if pattern:
                 self._wait(self._terminals[move.pane], pattern)
-                return self._tool.news(self._terminals[move.pane])
+                return _only(self._tool.news(self._terminals[move.pane]), move)
         return super()._seen(move)
 
     def _wait(self, terminal: str, pattern: str) -> None:
         if self._tool.has_wait:
             self._tool.wait(terminal, pattern, self._max_s)
             return
-        seen = partial(self._tool.screen, terminal)
-        until(lambda: bool(re.search(pattern, seen())), self._max_s, LOOK_S)
+        until(lambda: bool(re.search(pattern, self._shown(terminal))), self._max_s, LOOK_S)
+
+    def _shown(self, terminal: str) -> str:
+        try:
+            return self._tool.screen(terminal)
+        except NotOfferedError:
+            return self._tool.read(terminal)
 
     def _counted(self, shown: str) -> str:
         self._tool.turns += 1
@@ -186,11 +192,17 @@ class AgentWithOurs(Agent):
             return ""
         pattern = getattr(move, "until", "") or getattr(move, "pattern", "")
         since = self._facts[move.pane]["cursor"]
-        how = {"pattern": pattern, "since": since} if pattern else {"idle_s": REACT_S}
+        how: dict[str, object] = {"idle_s": REACT_S}
+        if pattern:
+            how = {"pattern": pattern, "since": since}
+        if isinstance(move, Start | Send) and move.show:
+            how["show"] = move.show
         return self._call("wait", {"pane_id": move.pane, "timeout_s": self._max_s, **how})
 
     def ending(self, pane: str) -> str:
-        """Return what the last result has told."""
+        """Return what the last result has told; if the program ran then, wait for its end."""
+        if self._facts[pane]["status"] == "running":
+            self._call("wait", {"pane_id": pane, "timeout_s": self._max_s})
         facts = self._facts[pane]
         ending = facts.get("signal") or facts.get("exit_code")
         return "" if ending is None else str(ending)
@@ -200,6 +212,14 @@ class AgentWithOurs(Agent):
         result = self._tool.call(f"tmux_{name}", **arguments)
         self._facts[arguments.get("pane_id") or arguments.get("name", "")] = result["_meta"]
         return text_of(result)
+
+
+def _only(text: str, move: Start | Send | Await) -> str:
+    """Return the last lines that the agent wants to see."""
+    show = "" if isinstance(move, Await) else move.show
+    if not show:
+        return text
+    return "\n".join([line for line in text.split("\n") if re.search(show, line)][-FOUND:])
 
 
 def agent_with(tool: Tool, task: Task, home: Path) -> Agent:

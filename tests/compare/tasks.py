@@ -272,16 +272,22 @@ def _build() -> Story:
                 pane="build",
                 command=f"{PYTHON} build.py",
                 until="build (done|failed)",
+                show=r"error:|\?|build ",
                 shows=r"Overwrite\? \[y/N\]",
             ),
             Send(
                 pane="build",
                 keys=["y\n"],
                 until="build (done|failed)",
+                show=r"error:|\?|build ",
                 shows="build failed",
+            ),
+            Find(
+                pane="build",
+                pattern="error:",
+                shows="undefined symbol 'frame_size'",
                 ending=frozenset({"2"}),
             ),
-            Find(pane="build", pattern="error:", shows="undefined symbol 'frame_size'"),
         ],
         cwd=str(_PROGRAMS),
     )

@@ -22,11 +22,15 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Start(Step):
-    """Start a program in a new pane, and wait for a pattern if one is given."""
+    """Start a program in a new pane, and wait for a pattern if one is given.
+
+    `show` is a pattern of the only lines that the agent wants to see.
+    """
 
     pane: str
     command: str
     until: str = ""
+    show: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,7 @@ class Send(Step):
     pane: str
     keys: Sequence[str]
     until: str = ""
+    show: str = ""
     is_secret: bool = False
 
 
@@ -73,19 +78,21 @@ MAX_CALL_S = 30.0
 def call_of(move: Move, cwd: str, max_s: float = MAX_CALL_S) -> tuple[str, Mapping[str, Any]]:
     """Return our tool and its arguments. A pane has the name that the script calls it."""
     match move:
-        case Start(pane=pane, command=command, until=until):
+        case Start(pane=pane, command=command, until=until, show=show):
             return "create_pane", {
                 "name": pane,
                 "command": command,
                 "cwd": cwd,
                 **({"wait_for": until} if until else {}),
+                **({"show": show} if show else {}),
                 "timeout_s": max_s,
             }
-        case Send(pane=pane, keys=keys, until=until, is_secret=is_secret):
+        case Send(pane=pane, keys=keys, until=until, show=show, is_secret=is_secret):
             return "send_keys", {
                 "pane_id": pane,
                 "keys": list(keys),
                 **({"wait_for": until} if until else {}),
+                **({"show": show} if show else {}),
                 "timeout_s": max_s,
                 **({"secret": True} if is_secret else {}),
             }
