@@ -37,7 +37,7 @@ This page is made from the code by `tests/reference.py`.
 ## Options
 
 Each option is a flag of `tmux-debug-mcp`, a variable in its environment, and an attribute in [Nix](nix.md). A flag wins
-over its variable. An empty variable counts as not set. `--tmux` is the package's own tmux in Nix.
+over its variable. An empty variable counts as not set. In Nix, `--tmux` defaults to the package's own tmux.
 
 """
 
@@ -112,8 +112,8 @@ def _limits_of_arguments() -> list[Limit]:
 
 def _limits_of_texts() -> list[Limit]:
     assert searching.MAX_FOUND_CHARACTERS == debug.MAX_CHARACTERS
-    in_the_middle = "cut in the middle: the first quarter and the last three quarters stay"
-    with_since = "with `since` the beginning stays, and the cursor to go on from is returned"
+    in_the_middle = "a quarter from the beginning and the rest from the end"
+    with_since = "with `since` all from the beginning, and the cursor to go on from is returned"
     asked = f"{reports.MAX_ASKED_CHARACTERS:,} characters"
     step = f"and {reports.STEP_CHARACTERS} more for each further step, up to {asked}"
     return [
