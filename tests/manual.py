@@ -57,7 +57,10 @@ _STATUSES = [
     ("`0`", "Done, matched, or at rest."),
     (
         "`1`",
-        "The stop pattern matched; the program ended or awaits input first; or a step wasn't sent.",
+        (
+            "The stop pattern matched; the program ended or awaited input first; or a step wasn't "
+            "sent."
+        ),
     ),
     ("`124`", "Timed out."),
     ("`125`", "Refused or wrong. Standard error says why."),

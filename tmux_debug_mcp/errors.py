@@ -232,7 +232,7 @@ class HiddenInputError(SentenceError):
     how: str
     sentence = (
         "Pane '{pane_id}' awaits hidden input, which only a person may type here{how}. Nothing was "
-        "typed. Wait until they have, or interrupt the program with C-c."
+        "typed. Wait for the person, or interrupt the program with C-c."
     )
 
 

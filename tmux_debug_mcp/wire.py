@@ -114,7 +114,7 @@ def _mended(line: bytes) -> tuple[bytes, Any]:
         sentence = "The line is not UTF-8. Send UTF-8."
         raise RefusedError(types.PARSE_ERROR, sentence, _id_at_an_edge(line)) from error
     except json.JSONDecodeError as error:
-        sentence = f"The line is not JSON: {error}. Send one message a line."
+        sentence = f"The line is not JSON: {error}. Send one message per line."
         raise RefusedError(types.PARSE_ERROR, sentence) from error
     except (RecursionError, ValueError) as error:
         raise _beyond_limits(line) from error
@@ -167,7 +167,9 @@ def _id_at_an_edge(line: bytes) -> str | int | None:
 def _check(message: Any) -> None:  # noqa: ANN401  any JSON value
     """Raise RefusedError unless the message is a request, a notification or a response."""
     if isinstance(message, list):
-        raise _invalid("The line is a batch, which MCP does not support. Send one message a line.")
+        raise _invalid(
+            "The line is a batch, which MCP does not support. Send one message per line."
+        )
     if not isinstance(message, dict):
         raise _invalid("The line is not an object. Send a JSON-RPC request.")
     if "method" not in message and ("result" in message or "error" in message):

@@ -38,9 +38,9 @@ close_network() {
 	open) ;;
 	limit)
 		[[ -z $network || $network == none ]] ||
-			fail "WRAPIX_NETWORK=limit closes the network, but this sandbox has ${network@Q}. Unset WRAPIX_NETWORK, or make a sandbox without \`network\`."
+			fail "WRAPIX_NETWORK=limit closes the network, but this sandbox has the network ${network@Q}. Unset WRAPIX_NETWORK, or make a sandbox without \`network\`."
 		[[ -n $proxy_image || -z ${limited[*]} ]] ||
-			fail "WRAPIX_NETWORK=limit needs a proxy, but this sandbox was made without one. Make one with \`networkAllowlist\`; [ ] allows just its profile's hosts."
+			fail "WRAPIX_NETWORK=limit needs a proxy, but this sandbox was made without one. Make the sandbox with \`networkAllowlist\`; [ ] allows just its profile's hosts."
 		network=none
 		hosts+=("${limited[@]}")
 		;;

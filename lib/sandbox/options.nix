@@ -37,7 +37,7 @@ let
   positive = typeOf "a whole number above 0" (value: lib.isInt value && value > 0);
   positiveNumber = typeOf "a number above 0" (value: (lib.isInt value || lib.isFloat value) && value > 0);
 
-  environment = typeOf "a set of strings by the names of variables" (
+  environment = typeOf "a set of variable names with string values" (
     value:
     lib.isAttrs value
     && !lib.isDerivation value
@@ -281,8 +281,8 @@ contents
     type = types.nullOr (types.listOf host);
     default = null;
     description = ''
-      Hosts that can be reached, on any port, when the sandbox is started with WRAPIX_NETWORK=limit,
-      besides the profile's; null if it is never started so.
+      Hosts besides the profile's that can be reached, on any port, when the sandbox is started with
+      WRAPIX_NETWORK=limit; null if it never is.
     '';
     example = [ "api.example.com" ];
   };

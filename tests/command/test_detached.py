@@ -79,8 +79,8 @@ def test_second_server_of_a_directory_is_said_to_be_one(shell: Shell) -> None:
 
     [other] = [one for one in shell.servers() if one.pid != server.pid]
     assert said == (
-        f"Started server {other.pid}. It ends after 60m without use. Server {server.pid} also "
-        "serves this directory, with other options. Choose one in each call, such as: tmux-debug "
+        f"Started server {other.pid}. It ends after 60m without use. Servers with other options "
+        f"for this directory: {server.pid}. Choose a server in each call, such as: tmux-debug "
         f"--server {other.pid} list\n"
     )
 

@@ -120,7 +120,7 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
         (["ps", "--flow"], "Flag '--flow' is unknown. Did you mean --follow?"),
         (["stop", "1"], "'1' is one argument too many."),
         (["completion", "tcsh"], "Argument shell: invalid choice: 'tcsh'"),
-        (["audit"], "Give the FILE of the server's --audit."),
+        (["audit"], "Give a FILE written with --audit."),
         (["audit", "--fialed", "x"], "Flag '--fialed' is unknown. Did you mean --failed?"),
         (["replay", "--sped", "2"], "Flag '--sped' is unknown. Did you mean --speed?"),
         (["doctor", "--jsno"], "Flag '--jsno' is unknown. Did you mean --json?"),
@@ -166,7 +166,7 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
     # Servers of others on this machine may be there, too.
     assert (
         f"{server.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)  used here: it or its "
-        "client started this\n"
+        "client started this shell\n"
     ) in text
     lines = [
         r"    debug-1 web running \S+ s, foreground cat \(pid \d+\), awaits input: cat\n",

@@ -304,7 +304,7 @@ class TestAttach:
         person.types(b"w")
         person.sees("you have the keyboard")
         person.presses("?")
-        person.sees("C-b d leaves, C-b w only watches, C-b C-b types C-b")
+        person.sees("C-b d leaves, C-b w returns the keyboard, C-b C-b types C-b")
 
     def test_keys_that_are_shown_work_with_c_b_as_they_are_shown(
         self, sits: Callable[..., Person], server: Server
@@ -316,7 +316,7 @@ class TestAttach:
         person.presses("w")
         person.sees("you have the keyboard")
         person.presses("?")
-        person.sees("C-b w only watches")
+        person.sees("C-b w returns the keyboard")
 
         assert person.leaves() == 0
         assert "^B" not in server.text("capture_pane", pane_id="web")
@@ -729,7 +729,7 @@ class TestOnlyPeople:
             assert refused["isError"]
             assert refused["content"][0]["text"] == (
                 f"Pane 'debug-1' awaits hidden input, which only a person may type here: {how}. "
-                "Nothing was typed. Wait until they have, or interrupt the program with C-c."
+                "Nothing was typed. Wait for the person, or interrupt the program with C-c."
             )
 
         done = secret_from_a_pipe(shell, b"hunter2\n")
@@ -898,7 +898,7 @@ class TestSplitWindow:
         assert refused["isError"]
         assert refused["content"][0]["text"].endswith(
             f"at {person.tty} has the keyboard of a pane in the window of '%2'. Until they let go, "
-            "that pane takes no keys, and that window's panes can't change. Wait, or work in "
+            "that pane takes no keys, and that window's panes can't be changed. Wait, or work in "
             "another window."
         )
         assert server.text("list_panes") == before

@@ -92,7 +92,7 @@ def test_server_of_another_client_is_not_taken(
             check=True,
         ).stdout
 
-    assert "No server is used here" in out("ps")
+    assert "None of these is used here" in out("ps")
     assert out("run", "echo mine") == "mine\n"
     [own] = [one for one in shell.servers() if one.keep_s is not None]
 

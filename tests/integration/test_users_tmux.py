@@ -363,8 +363,8 @@ async def test_server_that_hangs_is_an_error(on_users: Tmux, user: User) -> None
     ("path", "listed", "created"),
     [
         ("no/such", "No sessions found.", "The tmux server at "),
-        (".", "does not answer (it is not a socket)", "The tmux server at "),
-        ("notes.txt", "does not answer (it is not a socket)", "The tmux server at "),
+        (".", "does not answer (not a socket)", "The tmux server at "),
+        ("notes.txt", "does not answer (not a socket)", "The tmux server at "),
         ("x" * 120, "does not answer (File name too long)", "The tmux server at "),
     ],
 )

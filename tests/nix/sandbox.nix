@@ -287,7 +287,7 @@ in
       path = "a string with a path that starts with / or ~";
       place = "${path}, and is neither / nor /workspace";
       inProject = "a path in the project without `..`, whose last part may contain a *";
-      environment = "a set of strings by the names of variables";
+      environment = "a set of variable names with string values";
       withHost = host: failing { allowedHosts = [ host ]; } (not "allowedHosts.\"[definition 1-entry 1]\"" hostWithPort);
       withMount =
         mount: name: type:

@@ -187,7 +187,7 @@ def test_line_that_is_no_request_is_an_invalid_request(shared: Server) -> None:
     for name, line in lines.items():
         assert refusal(shared, line)[:2] == (INVALID_REQUEST, None), name
     for name in ("empty batch", "batch of nothing", "batch"):
-        assert "one message a line" in refusal(shared, lines[name])[2]
+        assert "one message per line" in refusal(shared, lines[name])[2]
 
 
 def test_request_that_can_not_be_read_is_answered_by_its_id(shared: Server) -> None:

@@ -334,7 +334,7 @@ BLOCKED = {
         sh("sh -c 'kill -STOP $$'; :"),
         r"waits for sh \(pid \d+\), which is stopped",
     ),
-    "follows a file": (sh("touch log; exec tail -f log"), r"waits for changes of files|sleeps"),
+    "follows a file": (sh("touch log; exec tail -f log"), r"waits for file changes|sleeps"),
 }
 
 READY = "open('ready', 'w').close()\n"

@@ -63,8 +63,8 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "--scope",
         choices=("user", "project", _SUBAGENT, _COMMAND),
         help="user = for you (default); project = for the current directory. Claude Code only: "
-        "subagent = only a subagent has the tools (its default); command = print a line that adds "
-        "the server",
+        "subagent = only a subagent has the tools (the default there); command = print a line that "
+        "adds the server",
     )
     made.add_argument("--name", default=_NAME, help=f"the entry's name (default: {_NAME})")
     made.add_argument("--command", metavar="PROGRAM", help="the tmux-debug-mcp to start")
@@ -96,7 +96,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     if arguments.client == _NIX:
         if arguments.write or arguments.remove or options:
             raise CommandError(
-                "For Nix, config only prints lines to copy. Use it without --write, --remove and "
+                "For Nix, config only prints lines to copy. Use it without --write, --remove or "
                 "options: tmux-debug config nix"
             )
         _print(_NIX_LINES)
@@ -159,8 +159,8 @@ class _Setup:
         except FormatError as error:
             place = f":{error.line}:{error.column}" if error.line else ""
             raise CommandError(
-                f"{self._path}{place} {error.reason}. It was not changed. Correct it, or edit it "
-                "yourself."
+                f"{self._path}{place} {error.reason}. It was not changed. Correct it, or make the "
+                "change yourself."
             ) from None
 
     def _show(self, program: programs.Program) -> None:

@@ -109,8 +109,8 @@ def _lines(caller: Surroundings) -> Iterator[tuple[str, bool]]:
         taken, reason = meant(servers, caller)
     except CommandError:
         reason = (
-            "No server is used here, unless you name a pane that only one of them has. Choose a "
-            "server with --server."
+            "None of these is used here, unless you name a pane that only one of them has. Choose "
+            "a server with --server."
         )
     for server in sorted(servers, key=lambda server: server is not taken):
         yield visible(f"{server}" + (f"  used here: {reason}" if server is taken else "")), False

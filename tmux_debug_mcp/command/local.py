@@ -47,7 +47,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
         elif here:
             others = ", ".join(str(server.pid) for server in here)
             text += (
-                f" Also serving this directory, with other options: {others}. Choose a server in "
+                f" Servers with other options for this directory: {others}. Choose a server in "
                 f"each call, such as: tmux-debug --server {message['pid']} list"
             )
         if is_export:

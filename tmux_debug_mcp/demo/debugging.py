@@ -37,7 +37,7 @@ async def _debug(tmux: str) -> int:
         answer, _ = await call("Order two teas, in a second terminal.", "tmux_run", command=order)
         since = ready.get("cursor", 0)
         log, _ = await call(
-            "It failed. What did the shop log since?",
+            "It failed. What has the shop logged since?",
             "tmux_capture_pane",
             pane_id="shop",
             since=since,

@@ -145,7 +145,7 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     """Return a finding about an entry without starting it, or how to start it."""
     name, named = entry.client, entry.words[0]
     if not entry.is_enabled:
-        return ok(name, f"{entry} is disabled there")
+        return ok(name, f"{entry} is disabled")
     own_path = environ.get("PATH")
     found = shutil.which(named, path=entry.env.get("PATH") or own_path)
     beside = f"{sys.prefix}/bin/{programs.NAME}"

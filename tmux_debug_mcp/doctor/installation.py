@@ -52,7 +52,7 @@ def running_servers(environ: Mapping[str, str]) -> list[Finding]:
             found.append(ok("running server", text))
         else:
             stop = f"tmux-debug --server {server.pid} stop"
-            advice = f"Restart its client to get {__version__}, or end it: {stop}"
+            advice = f"Restart its client to get {__version__}, or end the server: {stop}"
             found.append(warning("running server", text, advice))
     return found or [ok("running servers", "none")]
 

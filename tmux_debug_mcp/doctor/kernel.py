@@ -83,7 +83,8 @@ def awaits() -> list[Finding]:
     name = "awaits input"
     if not calls.is_known_machine():
         machine = os.uname().machine
-        text = f"Can't tell when programs wait for input: {machine} has other system call numbers."
+        reason = f"the system call numbers of {machine} are unknown"
+        text = f"Can't tell when programs wait for input: {reason}."
         return [warning(name, text, "Wait for prompts with wait_for instead")]
     outer, inner = os.openpty()
     try:

@@ -72,10 +72,15 @@ def locale_of_panes(environ: Mapping[str, str]) -> list[Finding]:
     fix = "Set one for panes: export TMUX_DEBUG_ENV='LC_ALL=C.UTF-8'"
     codeset = _codeset(name)
     if codeset is None:
-        text = f"{variable}={name} is not a locale on this machine. Letters may turn into escapes."
+        text = (
+            f"{variable}={name} is not a locale on this machine. Non-ASCII letters may turn into "
+            "escapes."
+        )
         return [warning("locale", text, f"{fix} (locale -a lists all)")]
     if codeset.upper().replace("-", "") != "UTF8":
-        text = f"{variable}={name} uses {codeset}, not UTF-8. Programs will escape letters."
+        text = (
+            f"{variable}={name} uses {codeset}, not UTF-8. Programs will escape non-ASCII letters."
+        )
         return [warning("locale", text, fix)]
     return [ok("locale", f"{variable}={name}")]
 

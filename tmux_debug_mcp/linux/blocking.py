@@ -57,8 +57,8 @@ _PLAIN = {
 }
 # Files without a path, and what it means to read them.
 _ANONYMOUS = {
-    "anon_inode:inotify": "waits for changes of files",
-    "anon_inode:[fanotify]": "waits for changes of files",
+    "anon_inode:inotify": "waits for file changes",
+    "anon_inode:[fanotify]": "waits for file changes",
     "anon_inode:[timerfd]": "waits for a timer",
     "anon_inode:[signalfd]": "waits for a signal",
     "anon_inode:[eventfd]": "waits for an event (eventfd)",

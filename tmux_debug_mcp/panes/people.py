@@ -34,7 +34,7 @@ from .sizing import arranging, take_sizes
 # What a person sees at the bottom of their terminal, before and after they press C-b.
 _HELP = "C-b ? shows the keys"
 _KEYS_WATCHING = "C-b d leaves, C-b w takes the keyboard"
-_KEYS_WORKING = "C-b d leaves, C-b w only watches, C-b C-b types C-b"
+_KEYS_WORKING = "C-b d leaves, C-b w returns the keyboard, C-b C-b types C-b"
 _LINE = "#{?#{m:person-*,#{client_key_table}},#{@keys},#{@line}}"
 
 # A terminal keeps this many bytes of a line before its end, and drops the rest. Source: termios(3).

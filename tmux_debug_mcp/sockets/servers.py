@@ -284,7 +284,7 @@ def meant(
             if caller.wanted in (str(one.pid), one.directory):
                 return one, "--server or TMUX_DEBUG_SERVER names it"
         raise WhichServerError(f"There is no server '{caller.wanted}'. {_listed(servers)}")
-    found, reason = _of_ancestor(servers, caller), "it or its client started this"
+    found, reason = _of_ancestor(servers, caller), "it or its client started this shell"
     detached = [one for one in servers if one.keep_s is not None]
     if not found:
         found = [one for one in detached if one.cwd == caller.cwd]

@@ -346,7 +346,7 @@ class UsersServer:
         """Return whether a server listens at the socket, busy or not."""
         with contextlib.suppress(OSError):
             if not stat.S_ISSOCK(os.stat(self._path).st_mode):
-                raise TmuxStuckError(self._path, "it is not a socket")
+                raise TmuxStuckError(self._path, "not a socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.setblocking(False)  # noqa: FBT003  its own signature
             try:

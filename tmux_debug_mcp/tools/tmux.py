@@ -52,7 +52,8 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
     ),
     errors.KeyboardHeldError: (
         "{person} has the keyboard of a pane in the window of '{target}'. Until they let go, that "
-        "pane takes no keys, and that window's panes can't change. Wait, or work in another window."
+        "pane takes no keys, and that window's panes can't be changed. Wait, or work in another "
+        "window."
     ),
     errors.PaneLimitError: (
         "All {most} panes are running. Use tmux_kill to end those you no longer need."

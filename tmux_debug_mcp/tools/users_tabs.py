@@ -169,7 +169,7 @@ class UsersTabs:
         """Refuse a call that needs a log, with a ToolError."""
         await self._tab(window_id)
         raise ToolError(
-            f"Tab '{window_id[:80]}' is on the user's own tmux server, where nothing is logged: "
+            f"Tab '{window_id[:80]}' is on the user's own tmux server, where nothing is logged, so "
             f"{reason}. Use start_process to type a command there, and read_logs_from_tab to read "
             "what tmux keeps of its output."
         )

@@ -96,7 +96,7 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         return Request("replay", "replay", {"pane_id": words[1] if words[1:] else None})
     verb = verb_of(words)
     if verb.handler:
-        raise UsageError(f"Verb '{verb.name}' is for the caller. Run it with tmux-debug.")
+        raise UsageError(f"The server can't run verb '{verb.name}'. Run it with tmux-debug.")
     given = parser_of(verb).parse_args(words[1:])
     if verb in SECTIONS[PEOPLE]:
         arguments = {"pane_id": given.pane_id}

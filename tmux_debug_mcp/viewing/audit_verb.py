@@ -46,7 +46,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="an audit file, from a server's --audit; - is standard input",
+        help="a file that a server wrote with --audit; - is standard input",
     )
     made.add_argument(
         "--pane",
@@ -86,7 +86,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     page.add_argument(
         "--captures",
         metavar="DIR",
-        help="embed the full captures in this directory (TMUX_DEBUG_AUDIT_FULL)",
+        help="embed the full captures from this directory (TMUX_DEBUG_AUDIT_FULL)",
     )
     page.add_argument(
         "--log-dir",
@@ -152,7 +152,7 @@ def _check(options: argparse.Namespace) -> None:
     """Check that there is an audit, the options go together, and the directories exist."""
     if not options.files:
         raise CommandError(
-            "Give the FILE of a server's --audit. Without that option, a server writes no audit."
+            "Give a FILE written with --audit. Without that option, a server writes no audit."
         )
     for flag, value in (("--captures", options.captures), ("--log-dir", options.log_dir)):
         if not value:

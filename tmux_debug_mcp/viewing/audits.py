@@ -421,7 +421,7 @@ class Source:
     def _unreadable(self, error: OSError) -> CommandError:
         return CommandError(
             f"{visible(str(self.path))} can't be read: {error.strerror}. Give the path of an "
-            "audit, from a server's --audit."
+            "audit, written with --audit."
         )
 
 

@@ -33,7 +33,8 @@ from .replaying import open_replay
 
 _DESCRIPTION = """\
 Show a pane's screen at a given time, or play its output. The pane is one of a running server,
-or RUN/ID of a kept log. Without --at, a terminal plays it; elsewhere its last screen is printed.
+or RUN/ID of a kept log. Without --at, its output is played
+in a terminal; elsewhere, its last screen is printed.
 """
 # A moment, as a person gives it: remarks about it, and its forms.
 _MAX_SHOWN = 60

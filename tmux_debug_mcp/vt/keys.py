@@ -148,8 +148,8 @@ def read(keys: str) -> Reading:
 def _check_pressed(count: int) -> None:
     if count > MAX_PRESSED:
         raise KeysError(
-            f"Parameter 'keys' presses more than {MAX_PRESSED} keys. Send them in parts; "
-            "set literal to type this as text, with a line feed for Enter."
+            f"Parameter 'keys' presses more than {MAX_PRESSED} keys. Send them in parts, "
+            "or set literal to type this as text, with line feeds for Enter."
         )
 
 
