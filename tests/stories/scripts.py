@@ -71,7 +71,7 @@ def stories() -> Mapping[str, Story]:
 
 def _deadlock() -> Story:
     one, other = ports()
-    waits_for_answer = r"in serve\n(.*\n)*.*in ask\n.*in main"
+    waits_for_answer = r"(?s)in serve\b.*in ask\b.*in main\b"
     return Story(
         [
             Start(pane="north", command=f"{PYTHON} bank.py north {one} {other}", until="ready"),
@@ -90,7 +90,7 @@ def _deadlock() -> Story:
 def _full_screen_program() -> Story:
     return Story(
         [
-            Start(pane="editor", command=f"{PYTHON} editor.py", shows=r"3 items *\n +\* alpha"),
+            Start(pane="editor", command=f"{PYTHON} editor.py", shows=r"(?s)3 items.*\* alpha"),
             Send(
                 pane="editor",
                 keys=["j", "j", "j", "d"],
