@@ -215,7 +215,7 @@ def test_interrupted_caller_is_told_where_its_command_goes_on(
     out, err = waiting.communicate(timeout=60)
     assert out == ""
     assert err.startswith(f"[{where} ")
-    assert "; no longer waited for;" in err
+    assert "; wait cancelled;" in err
     assert f"; tmux-debug {ends}; cursor" in err
     assert waiting.returncode == -number
     assert any(row["status"] == "running" for row in json.loads(shell.out("list")))
@@ -256,7 +256,7 @@ def test_caller_that_is_interrupted_as_soon_as_it_has_asked_is_told_too(
 
     assert (done.returncode, done.stdout) == (-signal.SIGINT, ""), done.stderr
     assert done.stderr.startswith("[debug-1 running ")
-    assert "; no longer waited for; tmux-debug kill debug-1 ends it; cursor" in done.stderr
+    assert "; wait cancelled; tmux-debug kill debug-1 ends it; cursor" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["abc", r"abc\n"])

@@ -171,7 +171,7 @@ class Verbs:
             if request.verb == "run" and is_named:  # not the shell
                 ends = f"tmux-debug send {pane.id} C-c interrupts it"
             advice = [ends] if state.is_running else []
-            lines.append(status(pane, state, "no longer waited for", *advice))
+            lines.append(status(pane, state, "wait cancelled", *advice))
         return Output("", "".join(f"{line}\n" for line in lines), INTERRUPTED)
 
 

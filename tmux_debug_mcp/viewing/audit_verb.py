@@ -60,7 +60,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TOOL",
-        help="only calls of this tool or verb, such as tmux_run or send (repeatable)",
+        help="only calls to this tool or verb, such as tmux_run or send (repeatable)",
     )
     made.add_argument(
         "--caller",
