@@ -23,7 +23,7 @@ class Server:
         *arguments: str,
         command: Sequence[str] = SERVER,
         stdout: IO[bytes] | int = subprocess.PIPE,
-        process: Copy | None = None,
+        process: Copy | subprocess.Popen[bytes] | None = None,
     ) -> None:
         self.process = process or subprocess.Popen(
             [*command, *arguments],
@@ -57,6 +57,10 @@ class Server:
             ).encode()
         )
         return self._id
+
+    def notify(self, method: str, **params: Any) -> None:  # noqa: ANN401
+        """Send a notification."""
+        self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode())
 
     def ask(self, method: str, **params: Any) -> Any:  # noqa: ANN401
         """Send a request and return the answer to it, which is the next message."""
