@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from support import marked
 from wire import SERVER, Server
 
 from tmux_debug_mcp.sockets import servers
@@ -133,18 +134,7 @@ def _sample(pid: int, mark: str) -> Sample:
     status = Path(f"/proc/{pid}/status").read_text()
     [memory] = re.findall(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
     descriptors = len(os.listdir(f"/proc/{pid}/fd"))
-    return Sample(int(memory) / 1000, descriptors, _marked(mark))
-
-
-def _marked(mark: str) -> int:
-    """Return the number of processes with a mark in their environment."""
-    count = 0
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            count += f"{_MARK}={mark}".encode() in (path / "environ").read_bytes()
-        except OSError:
-            continue
-    return count
+    return Sample(int(memory) / 1000, descriptors, len(list(marked(f"{_MARK}={mark}", 0))))
 
 
 def _environment(home: Path, mark: str) -> dict[str, str]:
