@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from .report import Compared, page
 from .results import Effort, Outcome, Result
@@ -160,6 +161,17 @@ def compared(
     return Compared(title, version, results, efforts)
 
 
+def kept_or_compared(directory: Path | None, word: str, command: str, **chosen: Any) -> Compared:  # noqa: ANN401
+    """Return the results that are kept of a tool; without any, compare it and keep them."""
+    if directory is None:
+        return compared(word, command, **chosen)
+    file = directory / f"{word}.json"
+    if not file.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(compared(word, command, **chosen).to_json())
+    return Compared.from_json(file.read_bytes())
+
+
 def main() -> None:
     """Compare, and write the page."""
     parser = argparse.ArgumentParser(prog="./dev compare", description=__doc__.splitlines()[0])
@@ -176,6 +188,9 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", metavar="REGEX", help="the truths and tasks whose names match"
     )
+    parser.add_argument(
+        "--results", metavar="DIR", help="keep results there; try only tools that have none yet"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="tools at once (default 2)")
     parser.add_argument("--page", metavar="FILE", help="write the page")
     options = parser.parse_args()
@@ -189,7 +204,8 @@ def main() -> None:
         print(f"left out: {sentence}", file=sys.stderr)
     chosen = re.compile(options.only)
     of_one = partial(
-        compared,
+        kept_or_compared,
+        Path(options.results) if options.results else None,
         numbers=[n for n, truth in enumerate(TRUTHS) if chosen.search(truth.sentence)],
         names=[name for name in tasks(nightmares) if chosen.search(name)],
         nightmares=nightmares,

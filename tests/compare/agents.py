@@ -17,7 +17,7 @@ from .mcp_server import CallError, McpServer, text_of
 from .ours import Ours
 from .results import Effort
 from .tasks import Task
-from .tools import KEYS, LOOK_S, REACT_S, NotOfferedError, Tool, until
+from .tools import KEYS, LOOK_S, REACT_S, NotOfferedError, Tool, plain, until
 
 # The longest that a call or a script may take: what clients and shell tools commonly allow.
 _MAX_CALL_MINUTES = 2
@@ -45,14 +45,14 @@ class Agent:
             move = with_pid(planned, pid)
             shown = self._answer(self.take, move)
             for _ in range(self._task.looks):
-                if re.search(move.shows, shown):
+                if _learns(move, shown):
                     break
                 shown = self._answer(self.look, move)
             told = first_pid(shown)
             pid = pid or told
             if told and not isinstance(move, Run):
                 self._pids.setdefault(move.pane, told)
-            if not re.search(move.shows, shown):
+            if not _learns(move, shown):
                 missed = shown or "nothing was shown"
                 break
             if move.ending and not isinstance(move, Run):
@@ -86,7 +86,7 @@ class Agent:
                 return tool.run(f"cd {self._task.story.cwd} && {command}").output
             case Find(pane=pane, pattern=pattern):
                 found = self._found(pane, pattern)
-                if re.search(move.shows, found):
+                if _learns(move, found):
                     return found
                 return self._found_in_file(pane, pattern)
         return self._seen(move)
@@ -212,6 +212,11 @@ class AgentWithOurs(Agent):
         result = self._tool.call(f"tmux_{name}", **arguments)
         self._facts[arguments.get("pane_id") or arguments.get("name", "")] = result["_meta"]
         return text_of(result)
+
+
+def _learns(move: Move, shown: str) -> bool:
+    """Return whether an agent learns what it wants to; it reads over escape sequences."""
+    return bool(re.search(move.shows, plain(shown)))
 
 
 def _only(text: str, move: Start | Send | Await) -> str:

@@ -5,6 +5,8 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from tmux_debug_mcp.vt.printable import visible
 
 from .results import Effort, Outcome, Result
@@ -60,6 +62,23 @@ class Compared:
     version: str
     results: Mapping[int, Result]
     efforts: Mapping[str, Effort]
+
+    def to_json(self) -> bytes:
+        """Return it with the sentences of the truths, as their numbers change."""
+        of_truths = {TRUTHS[number].sentence: result for number, result in self.results.items()}
+        return orjson.dumps(vars(self) | {"results": of_truths}, option=orjson.OPT_INDENT_2)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "Compared":
+        """Return what `to_json` has written."""
+        fields = orjson.loads(data)
+        numbers = {truth.sentence: number for number, truth in enumerate(TRUTHS)}
+        results = {
+            numbers[sentence]: Result(Outcome(one["outcome"]), one["seen"])
+            for sentence, one in fields["results"].items()
+        }
+        efforts = {name: Effort(**effort) for name, effort in fields["efforts"].items()}
+        return cls(fields["title"], fields["version"], results, efforts)
 
 
 def page(compared: Sequence[Compared]) -> str:

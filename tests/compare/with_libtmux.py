@@ -17,23 +17,23 @@ class Libtmux(Tool):
         return f"libtmux {libtmux.__version__}"
 
     def start(self) -> None:
-        """Name a server, which starts with the first session."""
+        """Start a server whose panes stay after their end."""
         self._server = libtmux.Server(socket_path=str(self.home / "tmux.socket"))
+        self._server.new_session(session_name="first", environment=self.env)
+        self._server.cmd("set-option", "-g", "remain-on-exit", "on")
         self._panes: dict[str, libtmux.Pane] = {}
 
     def open(self, command: str, name: str = "") -> str:
-        """Start it in a session that stays after its end."""
+        """Start it in a session."""
         session = self._server.new_session(
             session_name=name or f"s{time.monotonic_ns()}",
-            window_command="sleep 600",
+            window_command=command,
             x=COLUMNS,
             y=ROWS,
             environment=self.env,
         )
         pane = session.active_pane
         assert pane
-        session.cmd("set-option", "remain-on-exit", "on")
-        pane.cmd("respawn-pane", "-k", command)
         started = str(session.session_name)
         self._panes[started] = pane
         return started

@@ -94,7 +94,7 @@ def _full_screen_program() -> Story:
             Send(
                 pane="editor",
                 keys=["j", "j", "j", "d"],
-                shows=r"line 20, in main\s+del items\[at\]\n.*\n?IndexError",
+                shows=r"(?s)line 20, in main\s+del items\[at\]\s.*IndexError",
             ),
         ]
     )
