@@ -1,0 +1,130 @@
+"""A part of a server is killed or stopped while a tool is at work.
+
+Whatever comes of the call is right or a sentence, the server works afterwards, and nothing is left.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+from support import ask_until
+from wire import Server
+
+from tmux_debug_mcp.linux import processes
+
+from .test_killing import parts
+
+# What each tool is called with while its pane's program is a shell that has printed `ready`, and
+# what is right of a result that is not an error.
+CALLS: Mapping[str, tuple[Mapping[str, Any], Callable[[Any], bool]]] = {
+    "create_pane": (
+        {"command": "echo made; exec cat"},
+        lambda result: shown(result).strip() == "made" or told(result, "Created pane .* was lost"),
+    ),
+    "send_keys": (
+        {"keys": "echo s''ent\n", "timeout_s": 3},
+        lambda result: "sent" in shown(result) or told(result, "not typed|lost|killed|stopped|is"),
+    ),
+    "capture_pane": ({}, lambda result: shown(result).startswith(("ready", "bash"))),
+    "run": (
+        {"command": "echo $((6 * 7))", "timeout_s": 3},
+        lambda result: result["_meta"]["reason"] != "done" or shown(result) == "42\n",
+    ),
+    "wait": (
+        {"pattern": "ready", "since": 0, "timeout_s": 3},
+        lambda result: result["_meta"]["reason"] != "matched" or "ready" in shown(result),
+    ),
+    "kill_pane": ({}, lambda result: told(result, "Killed pane|ended|exited|lost")),
+    "list_panes": ({}, lambda result: '"id"' in shown(result) or "No active" in shown(result)),
+}
+VICTIMS = ("supervisor", "client", "tmux", "leader", "program")
+# When, after the call has been sent. A call takes some milliseconds.
+DELAYS_S = (0.0, 0.004)
+
+
+def shown(result: Any) -> str:  # noqa: ANN401
+    """Return what a result shows of the program, or its only text."""
+    texts = [block["text"] for block in result["content"]]
+    return str(texts[-2] if len(texts) > 1 else texts[0])
+
+
+def told(result: Any, pattern: str) -> bool:  # noqa: ANN401
+    """Return whether a result says something."""
+    return bool(re.search(pattern, " ".join(block["text"] for block in result["content"])))
+
+
+def open_shell(server: Server) -> str:
+    """Return a new pane whose shell is at its prompt."""
+    created = server.call("create_pane", command="echo ready; exec bash --norc")
+    pane: str = created["_meta"]["pane_id"]
+    server.call("wait", pane_id=pane, timeout_s=60)
+    return pane
+
+
+def pid_of(server: Server, victim: str, pane: str) -> int:
+    """Return the process of a part, or of a pane."""
+    if victim in ("leader", "program"):
+        rows = server.text("list_panes")
+        [program] = re.findall(rf'"id":"{pane}".*?"pid":(\d+)', rows)
+        stat = processes.read_stat(int(program))
+        assert stat
+        return stat.ppid if victim == "leader" else int(program)
+    return parts(server)[victim]
+
+
+@pytest.mark.parametrize("tool", CALLS)
+@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_fault_amid_a_call(server: Server, tool: str, victim: str, fault: signal.Signals) -> None:
+    arguments, is_right = CALLS[tool]
+    for delay_s in DELAYS_S:
+        pane = open_shell(server)
+        pid = pid_of(server, victim, pane)
+        on = {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
+
+        number = server.send("tools/call", name=f"tmux_{tool}", arguments={**arguments, **on})
+        time.sleep(delay_s)
+        with contextlib.suppress(ProcessLookupError):  # the call has ended it
+            os.kill(pid, fault)
+        message = server.read()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+        result = message["result"]
+        assert message["id"] == number
+        if result.get("isError"):
+            assert re.search(r"\w.*\.$", shown(result)), result
+        else:
+            assert is_right(result), result
+        check_works(server)
+    server.finish()
+
+
+def check_works(server: Server) -> None:
+    """Check that a command runs, after at most one call that learns of the loss."""
+    run = partial(server.call, "run", command="echo alive", timeout_s=60)
+    result = ask_until(run, lambda result: not result.get("isError"))
+    assert shown(result) == "alive\n"
+
+
+def test_cancelled_calls_leave_nothing(server: Server) -> None:
+    pane = open_shell(server)
+    arguments = {"pane_id": pane, "pattern": "never", "timeout_s": 1000}
+
+    def descriptors() -> int:
+        return len(os.listdir(f"/proc/{server.pid}/fd"))
+
+    before = descriptors()
+    for _ in range(1000):
+        number = server.send("tools/call", name="tmux_wait", arguments=arguments)
+        server.notify("notifications/cancelled", requestId=number)
+
+    assert '"id"' in server.text("list_panes")
+    assert shown(server.call("run", pane_id=pane, command="echo alive")) == "alive\n"
+    ask_until(descriptors, lambda count: count <= before)
