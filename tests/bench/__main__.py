@@ -33,6 +33,8 @@ from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 
+from .curves import measured, picture, table
+
 BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
 PANES = 20
 _TERMINAL_BYTES = 1 << 15
@@ -391,9 +393,19 @@ def main() -> int:
     parser.add_argument(
         "--work", default="", metavar="REGEX", help="what work to measure (default all)"
     )
+    parser.add_argument(
+        "--curves", action="store_true", help="measure how costs grow, and nothing else"
+    )
+    parser.add_argument("--picture", metavar="FILE", help="draw the curves (needs matplotlib)")
     options = parser.parse_args()
     for variable in [variable for variable in os.environ if variable.startswith("TMUX")]:
         del os.environ[variable]
+    if options.curves:
+        families = measured(options.rounds)
+        print(table(families))
+        if options.picture:
+            picture(families, Path(options.picture))
+        return 0
     figures = Figures()
     measure_starts(figures, options.starts)
     measure_commands(figures, options.rounds)
