@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from .report import Compared, page
 from .results import Effort, Outcome, Result
@@ -142,34 +141,39 @@ def _marked(mark: str) -> list[int]:
 
 
 def compared(
-    word: str, command: str, numbers: Sequence[int], names: Sequence[str], nightmares: Path | None
+    word: str,
+    command: str,
+    numbers: Sequence[int],
+    names: Sequence[str],
+    nightmares: Path | None,
+    directory: Path | None,
 ) -> Compared:
-    """Try truths and tasks with one tool, and say on standard error what came of each."""
+    """Try truths and tasks with one tool, and say on standard error what came of each.
+
+    What the directory has is not tried again; it gets what is.
+    """
     title = tool_class(word).title
-    results: dict[int, Result] = {}
-    efforts: dict[str, Effort] = {}
-    version = ""
+    file = directory / f"{word}.json" if directory else None
+    done = Compared.from_json(file.read_bytes()) if file and file.exists() else Compared(title)
+
+    def keep() -> None:
+        if file:
+            file.write_bytes(done.to_json())
+
     for number in numbers:
-        results[number], told = tried(word, command, number)
-        version = told or version
-        result = results[number]
-        seen = f": {result.seen!r}" if result.seen else ""
-        print(f"{title}: {result.outcome}: {TRUTHS[number].sentence}{seen}", file=sys.stderr)
+        if number not in done.results:
+            done.results[number], told = tried(word, command, number)
+            done.version = told or done.version
+            result = done.results[number]
+            seen = f": {result.seen!r}" if result.seen else ""
+            print(f"{title}: {result.outcome}: {TRUTHS[number].sentence}{seen}", file=sys.stderr)
+            keep()
     for name in names:
-        efforts[name] = worked(word, command, name, nightmares)
-        print(f"{title}: {name}: {efforts[name]}", file=sys.stderr)
-    return Compared(title, version, results, efforts)
-
-
-def kept_or_compared(directory: Path | None, word: str, command: str, **chosen: Any) -> Compared:  # noqa: ANN401
-    """Return the results that are kept of a tool; without any, compare it and keep them."""
-    if directory is None:
-        return compared(word, command, **chosen)
-    file = directory / f"{word}.json"
-    if not file.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(compared(word, command, **chosen).to_json())
-    return Compared.from_json(file.read_bytes())
+        if name not in done.efforts:
+            done.efforts[name] = worked(word, command, name, nightmares)
+            print(f"{title}: {name}: {done.efforts[name]}", file=sys.stderr)
+            keep()
+    return done
 
 
 def main() -> None:
@@ -189,7 +193,7 @@ def main() -> None:
         "--only", default="", metavar="REGEX", help="the truths and tasks whose names match"
     )
     parser.add_argument(
-        "--results", metavar="DIR", help="keep results there; try only tools that have none yet"
+        "--results", metavar="DIR", help="keep results there, and try only what has none yet"
     )
     parser.add_argument("--jobs", type=int, default=2, help="tools at once (default 2)")
     parser.add_argument("--page", metavar="FILE", help="write the page")
@@ -203,12 +207,15 @@ def main() -> None:
     for sentence in missing(nightmares):
         print(f"left out: {sentence}", file=sys.stderr)
     chosen = re.compile(options.only)
+    directory = Path(options.results) if options.results else None
+    if directory:
+        directory.mkdir(parents=True, exist_ok=True)
     of_one = partial(
-        kept_or_compared,
-        Path(options.results) if options.results else None,
+        compared,
         numbers=[n for n, truth in enumerate(TRUTHS) if chosen.search(truth.sentence)],
         names=[name for name in tasks(nightmares) if chosen.search(name)],
         nightmares=nightmares,
+        directory=directory,
     )
     # They wait more than they work.
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -21,6 +21,10 @@ from .tools import KEYS, LOOK_S, REACT_S, NotOfferedError, Tool, plain, until
 
 # The longest that a call or a script may take: what clients and shell tools commonly allow.
 _MAX_CALL_MINUTES = 2
+# What an agent gives a script's loop, in which a pattern may be wrong.
+_SCRIPT_S = 20.0
+# How long a program runs anew whose output was lost.
+_AGAIN_S = 8
 # What an agent leaves between two calls that look at the same thing.
 _PAUSE_S = 2.0
 
@@ -33,6 +37,7 @@ class Agent:
         self._task = task
         self._home = home
         self._max_s = task.minute_s * _MAX_CALL_MINUTES
+        self._script_s = min(self._max_s, _SCRIPT_S)
         self._terminals: dict[str, str] = {}
         self._commands: dict[str, str] = {}
         self._pids: dict[str, str] = {}
@@ -128,9 +133,11 @@ class Agent:
     def _found_in_file(self, pane: str, pattern: str) -> str:
         """Run the program again, with its output in a file."""
         log = self._home / "log"
-        again = f"cd {self._task.story.cwd} && timeout 30 {self._commands[pane]} > {log} 2>&1"
+        again = (
+            f"cd {self._task.story.cwd} && timeout {_AGAIN_S} {self._commands[pane]} > {log} 2>&1"
+        )
         find = f"grep -E '{pattern}' {log} | tail -n {FOUND}"
-        return self._tool.run(f"{again}; {find}", timeout_s=40.0).output
+        return self._tool.run(f"{again}; {find}", timeout_s=20.0).output
 
 
 class AgentWithScripts(Agent):
@@ -158,9 +165,9 @@ class AgentWithScripts(Agent):
 
     def _wait(self, terminal: str, pattern: str) -> None:
         if self._tool.has_wait:
-            self._tool.wait(terminal, pattern, self._max_s)
+            self._tool.wait(terminal, pattern, self._script_s)
             return
-        until(lambda: bool(re.search(pattern, self._shown(terminal))), self._max_s, LOOK_S)
+        until(lambda: bool(re.search(pattern, self._shown(terminal))), self._script_s, LOOK_S)
 
     def _shown(self, terminal: str) -> str:
         try:

@@ -2,8 +2,8 @@
 
 import datetime as dt
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -54,14 +54,14 @@ _SEEN = "Each item states what should have happened, then what was seen instead.
 _SIGNS = {Outcome.HOLDS: "yes", Outcome.BROKEN: "**no**", Outcome.NOT_OFFERED: "·"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Compared:
     """What came with one tool of truths, by their numbers, and of tasks, by their names."""
 
     title: str
-    version: str
-    results: Mapping[int, Result]
-    efforts: Mapping[str, Effort]
+    version: str = ""
+    results: dict[int, Result] = field(default_factory=dict)
+    efforts: dict[str, Effort] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """Return it with the sentences of the truths, as their numbers change."""
@@ -76,6 +76,7 @@ class Compared:
         results = {
             numbers[sentence]: Result(Outcome(one["outcome"]), one["seen"])
             for sentence, one in fields["results"].items()
+            if sentence in numbers  # others are of an earlier version
         }
         efforts = {name: Effort(**effort) for name, effort in fields["efforts"].items()}
         return cls(fields["title"], fields["version"], results, efforts)
