@@ -265,7 +265,9 @@ def test_link_that_leaves_the_project_is_refused(
 
     error = refusal(shell, "claude-code", "--scope", "project", action)
 
-    assert error.startswith(f"tmux-debug: {project}/.mcp.json leads to {secret}, outside")
+    assert error.startswith(
+        f"tmux-debug: {project}/.mcp.json leads through a link to {secret}, outside"
+    )
     assert secret.exists() is is_there
     assert sorted(os.listdir(project)) == before
     assert not state(shell).exists()

@@ -109,7 +109,10 @@ def test_another_command_is_refused_unless_it_is_to_take_the_place(shell: Shell)
     long = f"echo long; exec cat # {'x' * 200}"
     for _ in range(2):
         assert shell.out("dev", "--name", "long", "--", long) == "long\n"
-    assert "runs another command" in shell.run("dev", "--name", "long", "--", f"{long}y").stderr
+    assert (
+        "is already running another command"
+        in shell.run("dev", "--name", "long", "--", f"{long}y").stderr
+    )
 
 
 def test_one_that_has_ended_is_started_again(shell: Shell) -> None:

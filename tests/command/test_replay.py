@@ -107,8 +107,16 @@ def test_pane_as_it_was_at_a_moment(with_words: Shell) -> None:
 @pytest.mark.parametrize(
     ("moment", "words", "remark"),
     [
-        ("99h", ["one", "two", "three"], "last output. Showing the pane's end."),
-        ("999999", ["one", "two", "three"], "last output. Showing the pane's end."),
+        (
+            "99h",
+            ["one", "two", "three"],
+            "is after the pane's last output. Showing the pane's end.",
+        ),
+        (
+            "999999",
+            ["one", "two", "three"],
+            "is after the pane's last output. Showing the pane's end.",
+        ),
         ("-99h", [], "is before the pane's start. Showing that start."),
     ],
 )
@@ -119,7 +127,7 @@ def test_moment_at_which_there_was_nothing_is_told(
 
     assert done.stdout.split() == words
     assert done.stderr.splitlines()[0] == f"tmux-debug: --at {moment} {remark}"
-    assert "This is" not in with_words.run("replay", "words", "--at", "5").stderr
+    assert "Showing" not in with_words.run("replay", "words", "--at", "5").stderr
 
 
 @pytest.mark.parametrize("given", ["9:05:30", "09:05:30", "9:05:30.5", "9:05"])

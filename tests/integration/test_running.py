@@ -8,6 +8,9 @@ import anyio
 import pytest
 from support import PATIENCE_S, SHELLS, Tools, eventually, run
 
+from tmux_debug_mcp.panes.keyboard import Keyboard
+from tmux_debug_mcp.vt.keys import Keystrokes
+
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_state_of_the_shell_stays(tools: Tools, shell: str) -> None:
@@ -136,6 +139,23 @@ async def test_kill_of_the_pane_answers_the_run(tools: Tools) -> None:
     [(text, meta, _)] = results
 
     assert (text.splitlines()[0], meta["reason"], meta["status"]) == ("begun", "exited", "exited")
+
+
+async def test_kill_right_after_the_command_was_typed_leaves_its_output(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    really_type = Keyboard.type
+
+    async def type_and_lose_the_pane(keyboard: Keyboard, keystrokes: Keystrokes) -> None:
+        await really_type(keyboard, keystrokes)
+        await tools.shows(pane_id, "\nbegun")
+        await tools.blocks("kill_pane", pane_id=pane_id)
+
+    monkeypatch.setattr(Keyboard, "type", type_and_lose_the_pane)
+    text, meta, _ = await run(tools, "echo begun; sleep 60", pane_id)
+
+    assert (text.splitlines()[0], meta["reason"]) == ("begun", "exited")
 
 
 @pytest.mark.parametrize(("shell", "code"), [("zsh", -1), ("dash", 1000)])

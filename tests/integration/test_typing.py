@@ -198,7 +198,9 @@ async def test_secret_that_the_terminal_shows_is_told(
         await really_type(keyboard, keystrokes)
 
     monkeypatch.setattr(Keyboard, "type", after_echo_was_turned_on)
-    with pytest.raises(ToolError, match=r"typed, and pane 'debug-1' showed it.* Change it"):
+    with pytest.raises(
+        ToolError, match=r"typed, and pane 'debug-1' showed it.* so change the secret"
+    ):
         await type_secret(pane, "hunter2")
 
     await tools.shows("debug-1", "got 7")

@@ -7,8 +7,8 @@ here for another one.
 import contextlib
 import math
 import signal
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -79,7 +79,7 @@ class Pane:
         jobs: The jobs that the shell in the pane was given.
         ports: The ports on which the pane's processes listen.
         shown: The screen that a result showed last; None if none did.
-        subscribers: How many wait for its log to grow.
+        subscribers: How many read its log, or wait for it to grow.
         viewers: The tmux sessions that show it to people.
         has_gaps: Some output is missing from the log, since there was no room for it.
     """
@@ -254,22 +254,27 @@ class Pane:
     async def subscribe(self) -> AsyncIterator[Subscription]:
         """Subscribe to the pane's log, and to the end of pane.sh, during the block."""
         error: ToolError | None = None
+        with self.keeping_log(), self.events.subscribe(self.log) as subscription:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._notify_of_end, subscription)
+                try:
+                    yield subscription
+                except ToolError as raised:
+                    # Raised below, since the task group would wrap it in a group.
+                    error = raised
+                tasks.cancel_scope.cancel()
+        if error:
+            raise error
+
+    @contextmanager
+    def keeping_log(self) -> Iterator[None]:
+        """Keep the log open during the block, even if the pane is killed."""
         self.subscribers += 1
         try:
-            with self.events.subscribe(self.log) as subscription:
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._notify_of_end, subscription)
-                    try:
-                        yield subscription
-                    except ToolError as raised:
-                        # Raised below, since the task group would wrap it in a group.
-                        error = raised
-                    tasks.cancel_scope.cancel()
+            yield
         finally:
             self.subscribers -= 1
             self._close_log_if_unused()
-        if error:
-            raise error
 
     async def _notify_of_end(self, subscription: Subscription) -> None:
         async with self._end_watch:

@@ -151,20 +151,25 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
     step_timeout_s = DEFAULT_TIMEOUT_S if given.timeout_s is None else given.timeout_s
     matcher = conditions.matcher() if conditions else None
     resizing = partial(resize, engine, pane, *size) if size else None
-    sending = await send(pane, parts, step_timeout_s, matcher, resizing)
-    confirmed = f"Resized pane '{pane.id}' to {given.size}"
-    if parts:
-        draws = sending.observation is not None and sending.observation.drawing.is_on
-        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, is_for_screen=draws)
-    if conditions is None or sending.observation is None:
-        return _not_sent(sending, await _confirmed(pane, confirmed))
-    further_steps = max(0, len(sending.observation.steps) - 1)
-    room = conditions.shows.max_characters + STEP_CHARACTERS * further_steps
-    shows = replace(conditions.shows, max_characters=min(room, MAX_ASKED_CHARACTERS))
-    if sending.why_not:
-        conditions = Conditions(timeout_s=0)
-    conditions = replace(conditions, shows=shows)
-    return _not_sent(sending, await _observed(engine, sending.observation, conditions, confirmed))
+    with pane.keeping_log():  # a kill right after the keys were typed leaves what they caused
+        sending = await send(pane, parts, step_timeout_s, matcher, resizing)
+        confirmed = f"Resized pane '{pane.id}' to {given.size}"
+        if parts:
+            draws = sending.observation is not None and sending.observation.drawing.is_on
+            confirmed = confirmation(
+                pane.id, parts, sending.done, sending.why_not, is_for_screen=draws
+            )
+        if conditions is None or sending.observation is None:
+            return _not_sent(sending, await _confirmed(pane, confirmed))
+        further_steps = max(0, len(sending.observation.steps) - 1)
+        room = conditions.shows.max_characters + STEP_CHARACTERS * further_steps
+        shows = replace(conditions.shows, max_characters=min(room, MAX_ASKED_CHARACTERS))
+        if sending.why_not:
+            conditions = Conditions(timeout_s=0)
+        conditions = replace(conditions, shows=shows)
+        return _not_sent(
+            sending, await _observed(engine, sending.observation, conditions, confirmed)
+        )
 
 
 def _not_sent(sending: Sending, answer: Answer) -> Answer:

@@ -36,12 +36,13 @@ async def run_in_shell(
         LogLostError: The shell took it, but its output could not be written to the log.
     """
     deadline = pane.clock.now() + timeout_s
-    try:
-        return await _run_once(pane, command, deadline, read_output)
-    except JobNotTakenError:
-        # A late answer of the terminal became the beginning of our line, or swallowed a key of it.
-        # So nothing ran, and now the answer is gone.
-        return await _run_once(pane, command, deadline, read_output)
+    with pane.keeping_log():  # a kill right after the command was typed leaves its output
+        try:
+            return await _run_once(pane, command, deadline, read_output)
+        except JobNotTakenError:
+            # A late answer of the terminal became the beginning of our line, or swallowed a key of
+            # it. So nothing ran, and now the answer is gone.
+            return await _run_once(pane, command, deadline, read_output)
 
 
 async def _run_once(pane: Pane, command: str, deadline: float, read_output: ReadOutput) -> Outcome:
