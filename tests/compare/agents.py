@@ -105,7 +105,7 @@ class Agent:
         """Return how a program has ended, an empty text if that can't be told."""
         try:
             return self._tool.ending(self._terminals[pane])
-        except NotOfferedError:
+        except (CallError, NotOfferedError):
             return ""
 
     def _send(self, pane: str, key: str) -> None:

@@ -54,9 +54,12 @@ def result_of(tool: Tool, home: Path, number: int) -> Result:
 def effort_of(tool: Tool, home: Path, name: str) -> Effort:
     """Work on a task."""
     tool.start()
-    effort = agent_with(tool, tasks(NIGHTMARES)[name], home).work()
-    tool.finish()
-    return effort
+    try:
+        return agent_with(tool, tasks(NIGHTMARES)[name], home).work()
+    except Exception as error:  # noqa: BLE001  as above
+        return Effort(tool.turns, tool.received, 0.0, f"{type(error).__name__}: {error}")
+    finally:
+        tool.finish()
 
 
 def main() -> None:
