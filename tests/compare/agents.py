@@ -90,10 +90,8 @@ class Agent:
             case Run(command=command):
                 return tool.run(f"cd {self._task.story.cwd} && {command}").output
             case Find(pane=pane, pattern=pattern):
-                found = self._found(pane, pattern)
-                if _learns(move, found):
-                    return found
-                return self._found_in_file(pane, pattern)
+                found = self._found(pane, pattern) if tool.keeps_output else ""
+                return found if _learns(move, found) else self._found_in_file(pane, pattern)
         return self._seen(move)
 
     def look(self, move: Move) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from .tools import COLUMNS, KEYS, LOOK_S, REACT_S, ROWS, Ran, Tool, plain, run_by_marker, until
 
 _PIECE_BYTES = 1 << 16
+# How much of the output a model gets: the beginning and the end. Codex gives it 10,000 tokens.
+_MAX_TOLD_CHARACTERS = 40_000
 
 
 @dataclass
@@ -25,9 +27,10 @@ class _Session:
 
 
 class HarnessPty(Tool):
-    """What Codex calls exec_command and write_stdin, without a model's limits on output."""
+    """What Codex calls exec_command and write_stdin."""
 
     title = "PTY of a harness"
+    keeps_output = False
 
     def version(self) -> str:
         """Return what it stands for."""
@@ -79,7 +82,8 @@ class HarnessPty(Tool):
         session = self._sessions[terminal]
         new = session.output[session.told :].decode(errors="replace")
         session.told = len(session.output)
-        return new
+        half = _MAX_TOLD_CHARACTERS // 2
+        return new if len(new) <= _MAX_TOLD_CHARACTERS else new[:half] + new[-half:]
 
     def ending(self, terminal: str) -> str:
         """Return what a later write tells."""

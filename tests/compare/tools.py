@@ -62,6 +62,8 @@ class Tool:
     title: ClassVar[str]
     # Whether it waits for patterns itself.
     has_wait: ClassVar[bool] = False
+    # Whether an agent can search what was printed long ago.
+    keeps_output: ClassVar[bool] = True
 
     def __init__(self, command: str, home: Path, env: Mapping[str, str]) -> None:
         self.command = command
