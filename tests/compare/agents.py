@@ -21,6 +21,8 @@ from .tools import KEYS, LOOK_S, REACT_S, NotOfferedError, Tool, plain, until
 
 # The longest that a call or a script may take: what clients and shell tools commonly allow.
 _MAX_CALL_MINUTES = 2
+# How many characters of what a script prints an agent gets. Codex' limit is 10,000 tokens.
+_MAX_PRINTED = 40_000
 # What an agent gives a script's loop, in which a pattern may be wrong.
 _SCRIPT_S = 20.0
 # How long a program runs anew whose output was lost.
@@ -173,7 +175,10 @@ class AgentWithScripts(Agent):
         except NotOfferedError:
             return self._tool.read(terminal)
 
-    def _counted(self, shown: str) -> str:
+    def _counted(self, printed: str) -> str:
+        """Return as much of what a script prints as the agent gets."""
+        half = _MAX_PRINTED // 2
+        shown = printed if len(printed) <= _MAX_PRINTED else printed[:half] + printed[-half:]
         self._tool.turns += 1
         self._tool.received += len(shown.encode())
         return shown

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from .tools import COLUMNS, KEYS, LOOK_S, REACT_S, ROWS, Ran, Tool, plain, run_by_marker, until
 
 _PIECE_BYTES = 1 << 16
-# How much of the output a model gets: the beginning and the end. Codex gives it 10,000 tokens.
-_MAX_TOLD_CHARACTERS = 40_000
 
 
 @dataclass
@@ -82,8 +80,7 @@ class HarnessPty(Tool):
         session = self._sessions[terminal]
         new = session.output[session.told :].decode(errors="replace")
         session.told = len(session.output)
-        half = _MAX_TOLD_CHARACTERS // 2
-        return new if len(new) <= _MAX_TOLD_CHARACTERS else new[:half] + new[-half:]
+        return new
 
     def ending(self, terminal: str) -> str:
         """Return what a later write tells."""

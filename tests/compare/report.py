@@ -42,7 +42,8 @@ Each task is a broken program, with a script of what a good agent does to find t
 
 - **Turns** counts how often the agent acts: each call of an MCP server, or each script in a shell or in Python. A script
   can have several steps, wait for a pattern and filter what it prints.
-- **kB** is the text that the tool sent the agent. We don't count what the agent wrote; scripts are longer than calls.
+- **kB** is the text that the tool sent the agent; of what a script prints, at most 40,000 characters a turn. We don't
+  count what the agent wrote; scripts are longer than calls.
 - **Wrong** counts programs whose exit code or signal the tool got wrong.
 - If a server can't wait, the agent looks again after two seconds, at most {looks} times. No call takes longer than two
   minutes. If output is lost, the agent runs the program again with its output in a file.
