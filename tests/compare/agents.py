@@ -5,6 +5,7 @@ in Python, a script of any length.
 """
 
 import re
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -38,6 +39,7 @@ class Agent:
         self._tool = tool
         self._task = task
         self._home = home
+        self._cwd = shlex.quote(task.story.cwd)
         self._max_s = task.minute_s * _MAX_CALL_MINUTES
         self._script_s = min(self._max_s, _SCRIPT_S)
         self._terminals: dict[str, str] = {}
@@ -84,13 +86,13 @@ class Agent:
         match move:
             case Start(pane=pane, command=command):
                 self._commands[pane] = command
-                self._terminals[pane] = tool.open(f"cd {self._task.story.cwd} && {command}")
+                self._terminals[pane] = tool.open(f"cd {self._cwd} && {command}")
             case Send(pane=pane, keys=keys):
                 for key in keys:
                     self._send(pane, key)
                     time.sleep(LOOK_S)
             case Run(command=command):
-                return tool.run(f"cd {self._task.story.cwd} && {command}").output
+                return tool.run(f"cd {self._cwd} && {command}").output
             case Find(pane=pane, pattern=pattern):
                 found = self._found(pane, pattern) if tool.keeps_output else ""
                 return found if _learns(move, found) else self._found_in_file(pane, pattern)
@@ -133,9 +135,7 @@ class Agent:
     def _found_in_file(self, pane: str, pattern: str) -> str:
         """Run the program again, with its output in a file."""
         log = self._home / "log"
-        again = (
-            f"cd {self._task.story.cwd} && timeout {_AGAIN_S} {self._commands[pane]} > {log} 2>&1"
-        )
+        again = f"cd {self._cwd} && timeout {_AGAIN_S} {self._commands[pane]} > {log} 2>&1"
         find = f"grep -E '{pattern}' {log} | tail -n {FOUND}"
         return self._tool.run(f"{again}; {find}", timeout_s=20.0).output
 

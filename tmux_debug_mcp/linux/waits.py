@@ -12,11 +12,15 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from . import processes, terminals
-from .calls import call_of, epolled, polled, selected
+from .calls import call_of, epolled, memory, polled, selected
 
 # POLLIN and POLLRDNORM; EPOLLIN.
 _POLL_INPUT = 0x0001 | 0x0040
 _EPOLL_INPUT = 0x001
+# The bits of an int; all of them are those of -1.
+_INT = _NO_TIMEOUT = 0xFFFFFFFF
+# The size of struct timespec and struct timeval.
+_TIME_BYTES = 16
 # /dev/tty, which is the controlling terminal, and /dev/ptmx, through which a process owns others.
 _DEV_TTY = os.makedev(5, 0)
 _DEV_PTMX = os.makedev(5, 2)
@@ -66,25 +70,44 @@ def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
         case "poll" | "ppoll" | "restarted_poll":
             address, count, timeout, *_ = call.arguments
             if call.name == "restarted_poll":
-                timeout = 0
+                timeout = _NO_TIMEOUT
+            elif _only_looks(pid, call.name, timeout):
+                return Wait()
             files = [fd for fd, events in polled(pid, address, count) if events & _POLL_INPUT]
             return _wait_among(files_of, files, timeout, tty)
         case "select" | "pselect6":
             count, bits, _writing, _failing, timeout, *_ = call.arguments
+            if _only_looks(pid, call.name, timeout):
+                return Wait()
             return _wait_among(files_of, selected(pid, count, bits), timeout, tty)
         case "epoll_wait" | "epoll_pwait" | "epoll_pwait2":
             instance, _events, _count, timeout, *_ = call.arguments
+            if _only_looks(pid, call.name, timeout):
+                return Wait()
             awaited = epolled(files_of, instance)
             files = [fd for fd, events in awaited if events & _EPOLL_INPUT]
             return _wait_among(files_of, files, timeout, tty)
     return Wait()
 
 
+def _only_looks(pid: int, name: str, timeout: int) -> bool:
+    """Return whether a call takes no time, as of programs that read keys without awaiting them.
+
+    Such a call sleeps, too, until input that is on its way has arrived.
+    """
+    if name in ("poll", "epoll_wait", "epoll_pwait"):
+        return not timeout & _INT
+    return bool(timeout) and memory(pid, timeout, _TIME_BYTES) == bytes(_TIME_BYTES)
+
+
 def _wait_among(files_of: str, numbers: Iterable[int], timeout: int, tty: int) -> Wait:
-    """Return what a thread waits for, given its call's files and timeout; 0 and -1 mean none."""
+    """Return what a thread waits for, given its call's files and timeout.
+
+    A null pointer and -1 mean none.
+    """
     devices = [_device(files_of, number) for number in numbers]
     are_terminal = [_is_device_of(device, tty) for device in devices]
-    has_timeout = timeout != 0 and timeout & 0xFFFFFFFF != 0xFFFFFFFF  # noqa: PLR2004  32 bits of -1
+    has_timeout = timeout != 0 and timeout & _INT != _NO_TIMEOUT
     return Wait(
         is_for_terminal=any(are_terminal),
         is_for_it_alone=all(are_terminal) and not has_timeout,
