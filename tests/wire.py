@@ -103,6 +103,18 @@ class Server:
         return self.process.communicate(timeout=60)
 
 
+def connected(env: Mapping[str, str], directory: str) -> Server:
+    """Return a client of the detached server of a directory, which the first client starts."""
+    process = subprocess.Popen(
+        [*SERVER, "--keep", "10m"],
+        env=env,
+        cwd=directory,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    return Server(process=process).start()
+
+
 class TabsServer:
     """A server process with the toolset `tabs`, whose results are JSON.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from wire import SERVER, Server
+from wire import SERVER, Server, connected
 
 _PANES = (1, 10, 50, 100, 200, 400)
 _HISTORY = (0, 100, 1_000, 10_000, 50_000)
@@ -149,14 +149,7 @@ def _by_clients(rounds: int) -> Family:
         clients: list[Server] = []
         for count in _CLIENTS:
             while len(clients) < count:
-                process = subprocess.Popen(
-                    [*SERVER, "--keep", "1m"],
-                    env=env,
-                    cwd=directory,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                )
-                clients.append(Server(process=process).start())
+                clients.append(connected(env, directory))
                 clients[-1].text("create_pane", command="exec cat", name=f"pane-{len(clients)}")
 
             def capture(number: int) -> None:

@@ -14,14 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from support import marked
-from wire import SERVER, Server
+from wire import connected
 
 from tmux_debug_mcp.sockets import servers
 
@@ -64,25 +64,13 @@ def soak(minutes: float, seed: int, clients: int, panes: int, steps: int) -> lis
         try:
             for number in range(clients):
                 random = Random(f"{seed} {number}")  # noqa: S311
-                connection = _connection(env, directory)
+                connection = connected(env, directory)
                 working.append(Client(number, connection, random, panes, _PROGRAM, env, directory))
             return _rounds(minutes, steps, working, mark)
         finally:
             for client in working:
                 client.server.finish()
             subprocess.run([*_PROGRAM, "stop"], env=env, cwd=directory, check=True)
-
-
-def _connection(env: Mapping[str, str], directory: str) -> Server:
-    """Connect to the detached server of a directory, which the first client starts."""
-    process = subprocess.Popen(
-        [*SERVER, "--keep", "10m"],
-        env=env,
-        cwd=directory,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    return Server(process=process).start()
 
 
 def _rounds(minutes: float, steps: int, working: Sequence[Client], mark: str) -> list[Sample]:
