@@ -141,21 +141,33 @@ async def test_kill_of_the_pane_answers_the_run(tools: Tools) -> None:
     assert (text.splitlines()[0], meta["reason"], meta["status"]) == ("begun", "exited", "exited")
 
 
-async def test_kill_right_after_the_command_was_typed_leaves_its_output(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pane_id = await tools.create("bash --norc")
+@pytest.fixture
+def killed_when_typed(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have pane debug-1 killed once it shows what was typed, before anybody else looks."""
     really_type = Keyboard.type
 
     async def type_and_lose_the_pane(keyboard: Keyboard, keystrokes: Keystrokes) -> None:
         await really_type(keyboard, keystrokes)
-        await tools.shows(pane_id, "\nbegun")
-        await tools.blocks("kill_pane", pane_id=pane_id)
+        await tools.shows("debug-1", "\nbegun")
+        await tools.blocks("kill_pane", pane_id="debug-1")
 
     monkeypatch.setattr(Keyboard, "type", type_and_lose_the_pane)
+
+
+@pytest.mark.usefixtures("killed_when_typed")
+async def test_kill_right_after_the_command_was_typed_leaves_its_output(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
     text, meta, _ = await run(tools, "echo begun; sleep 60", pane_id)
 
     assert (text.splitlines()[0], meta["reason"]) == ("begun", "exited")
+
+
+@pytest.mark.usefixtures("killed_when_typed")
+async def test_kill_right_after_keys_were_typed_leaves_what_they_caused(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    answer = await tools.blocks("send_keys", pane_id=pane_id, keys="echo begun; sleep 60\n")
+
+    assert "\nbegun" in answer[1]
 
 
 @pytest.mark.parametrize(("shell", "code"), [("zsh", -1), ("dash", 1000)])
