@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import SHELLS, Gate, Tools, run
+from support import SHELLS, Gate, Tools, late_log, run
 
 # What terminals answer, and tmux most of it.
 QUESTIONS = {
@@ -51,6 +51,19 @@ async def test_what_the_terminal_answered_between_runs_is_not_run(
     await gate.open()
     await tools.blocks("wait", pane_id=pane_id, pattern="done$", since=0)
     assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_the_terminal_answered_is_not_run_where_the_query_is_late_in_the_log(
+    tools: Tools, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(short_path / "gate")
+    pane_id = await tools.create(rf"cat {gate}; printf '\033[>q'; exec dash", cwd=str(tmp_path))
+    with late_log(await tools.engine.find(pane_id), monkeypatch):
+        await gate.open()
+        for _ in range(2):
+            assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
 
     assert list(tmp_path.iterdir()) == []
 

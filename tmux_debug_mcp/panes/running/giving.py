@@ -218,8 +218,10 @@ async def _may_have_text(pane: Pane, shell: Shell) -> bool:
     end = pane.jobs.last.end if pane.jobs.last else None
     dialect = shell.dialect
     reads_answers = dialect.asks or (end is None and dialect.asks_when_starting)
-    if not reads_answers and await may_be_answered(pane.log, end or 0, pane.log.size):
-        return True
+    if not reads_answers:
+        await pane.drain_prompt()
+        if await may_be_answered(pane.log, end or 0, pane.log.size):
+            return True
     return await pane.is_attended()
 
 
