@@ -14,15 +14,16 @@ from tmux_debug_mcp.vt.transcript import Transcript
 
 # The most work of a turn. The unit is what a terminal takes at worst for a printed byte.
 TURN_WORK = 1 << 13
-# The work for a control character. Each sequence begins with one, and nothing else can make a
-# terminal scroll, or clear a screen of 200 rows.
+# The work for a control character, or for CR LF. Each sequence begins with one, and nothing else
+# can make a terminal scroll, or clear a screen of 200 rows.
 _CONTROL_WORK = 1 << 5
 _CONTROLS = bytes([*range(0x20), 0x7F])
 
 
 def work_of(data: bytes) -> int:
     """Return how much work some output is for a terminal."""
-    return len(data) + _CONTROL_WORK * (len(data) - len(data.translate(None, _CONTROLS)))
+    controls = len(data) - len(data.translate(None, _CONTROLS)) - data.count(b"\r\n")
+    return len(data) + _CONTROL_WORK * controls
 
 
 def pieces(data: bytes | bytearray) -> Iterator[bytes]:
@@ -30,8 +31,8 @@ def pieces(data: bytes | bytearray) -> Iterator[bytes]:
     position = 0
     while position < len(data):
         piece = bytes(data[position : position + TURN_WORK])
-        while work_of(piece) > TURN_WORK:
-            piece = piece[: len(piece) // 2]
+        while (work := work_of(piece)) > TURN_WORK:
+            piece = piece[: min(len(piece) * TURN_WORK // work, len(piece) * 7 // 8)]
         yield piece
         position += len(piece)
 
