@@ -6,6 +6,7 @@ import signal
 import pytest
 from support import PATIENCE_S, Tools, python
 
+from tmux_debug_mcp.errors import TmuxStuckError
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import Command
 
@@ -227,11 +228,44 @@ async def test_capture_takes_one_round_trip_to_tmux(
 async def test_capture_that_can_not_be_written_is_an_error_and_leaves_no_buffer(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pane_id = await tools.create("exec cat")
+    pane_id = await tools.create("echo hello; exec cat", wait_for="hello")
     client = tools.engine.panes[0].client
-    monkeypatch.setattr(client, "file", lambda name: client.directory / "missing" / name)
+    # What keeps nothing, in place of memory.
+    monkeypatch.setattr(os, "memfd_create", lambda _name: os.open(os.devnull, os.O_RDONLY))
 
     error = await tools.error("capture_pane", pane_id=pane_id)
 
     assert "can't write" in error
     assert await client.run(("list-buffers",)) == [()]
+
+
+def memory_files() -> list[str]:
+    """Return the open files in memory."""
+    return [fd for fd in os.listdir("/proc/self/fd") if is_memory(fd)]
+
+
+def is_memory(fd: str) -> bool:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}").startswith("/memfd:capture")
+    except FileNotFoundError:  # what listed them
+        return False
+
+
+async def test_memory_of_a_capture_stays_while_tmux_may_write_there(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("echo hello; exec cat", wait_for="hello")
+    pane = tools.engine.panes[0]
+
+    async def no_answer(*_commands: Command) -> list[tuple[bytes, ...]]:
+        raise TmuxStuckError("/tmux", "no answer in 3 s")
+
+    assert await tools.capture(pane_id) == "hello"
+    assert memory_files() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(pane, "tmux", no_answer)
+        await tools.error("capture_pane", pane_id=pane_id)
+    [fd] = memory_files()
+    assert await tools.capture(pane_id) == "hello"
+    assert memory_files() == [fd]
+    os.close(int(fd))

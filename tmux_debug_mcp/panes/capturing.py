@@ -1,17 +1,20 @@
 """Captures of what a pane's terminal shows, and of its history.
 
-tmux writes a capture to a file, since a program's text in control mode could pass for tmux's lines.
+tmux writes a capture into memory of ours, since a program's text in control mode could pass for
+tmux's lines.
 """
 
+import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
 
-from tmux_debug_mcp.errors import CommandError, StorageError, TmuxGoneError
+from tmux_debug_mcp.errors import CommandError, StorageError, TmuxStuckError
 from tmux_debug_mcp.logs.reading import read_screen
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
@@ -169,6 +172,24 @@ def _sequences_for_state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
     return text
 
 
+@contextmanager
+def _memory() -> Iterator[tuple[int, str]]:
+    """Yield the descriptor of a file in memory, and the path by which tmux opens it.
+
+    It stays open if tmux does not answer: tmux may write to that path later.
+    """
+    file = os.memfd_create("capture")
+    is_awaited = False
+    try:
+        yield file, f"/proc/{os.getpid()}/fd/{file}"
+    except TmuxStuckError:
+        is_awaited = True
+        raise
+    finally:
+        if not is_awaited:
+            os.close(file)
+
+
 async def _capture(
     pane: Pane, command: Sequence[str], alternate_command: Sequence[str] | None = None
 ) -> tuple[bytes, dict[str, int]]:
@@ -177,11 +198,6 @@ async def _capture(
     `alternate_command` is for the alternate screen, which has no history.
     """
     buffer = f"capture-{secrets.token_hex(8)}"
-    try:
-        file = pane.client.file(buffer)
-    except TmuxGoneError:
-        await pane.flush()  # raises that the pane is lost
-        raise
     formats = " ".join(f"#{{{name}}}" for name in _FACTS)
     ask_facts = ("display-message", "-p", "-t", pane.target, formats)
     into_buffer = ("-b", buffer, "-t", pane.target)
@@ -191,29 +207,25 @@ async def _capture(
         take = ("if-shell", "-F", "-t", pane.target, "#{alternate_on}", *choice)
     is_buffer = f"#{{==:#{{buffer_name}},{buffer}}}"
     ask_size = ("list-buffers", "-F", "#{buffer_size}", "-f", is_buffer)
-    save, delete = ("save-buffer", "-b", buffer, str(file)), ("delete-buffer", "-b", buffer)
-    # Shielded, since a cancelled call would leave the file.
-    with anyio.CancelScope(shield=True):
+    delete = ("delete-buffer", "-b", buffer)
+    # Shielded, since tmux still writes into the memory of a cancelled call.
+    with anyio.CancelScope(shield=True), _memory() as (file, path):
+        save = ("save-buffer", "-b", buffer, path)
         try:
             blocks = await pane.tmux(ask_facts, take, ask_size, save, delete)
             [line], [size] = blocks[0], blocks[-3]
-            data = file.read_bytes()
         except CommandError as error:
             if error.tmux_command != save[0]:
                 raise
             [[line], sizes] = await pane.tmux(ask_facts, ask_size)
             if sizes:
                 await pane.tmux(delete)
-                raise StorageError(str(file.parent), str(error)) from error
-            # tmux makes no buffer for an empty capture.
-            data, size = b"", b"0"
-        except OSError as error:
-            raise StorageError(str(file.parent), str(error)) from error
-        finally:
-            file.unlink(missing_ok=True)
+                raise StorageError(path, str(error)) from error
+            size = b"0"  # tmux makes no buffer for an empty capture
+        data = os.pread(file, int(size) + 1, 0)
     # tmux does not check whether everything was written.
     if len(data) != int(size):
-        raise StorageError(str(file.parent), f"{len(data)} of {int(size)} bytes written")
+        raise StorageError(path, f"{len(data)} of {int(size)} bytes written")
     facts = dict(zip(_FACTS, map(int, line.split()), strict=True))
     if facts["alternate_on"] and alternate_command:
         facts["history_size"] = 0
