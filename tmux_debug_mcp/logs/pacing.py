@@ -31,8 +31,10 @@ def pieces(data: bytes | bytearray) -> Iterator[bytes]:
     position = 0
     while position < len(data):
         piece = bytes(data[position : position + TURN_WORK])
-        while (work := work_of(piece)) > TURN_WORK:
+        work = work_of(piece)
+        while work > TURN_WORK:
             piece = piece[: min(len(piece) * TURN_WORK // work, len(piece) * 7 // 8)]
+            work = work_of(piece)
         yield piece
         position += len(piece)
 
