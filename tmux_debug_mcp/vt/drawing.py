@@ -18,15 +18,15 @@ from .sizes import ROWS
 
 # Group: `h` switches to the alternate screen, `l` back to the main screen.
 _SWITCH = re.compile(rb"\033\[\?(?:47|1047|1049)([hl])")
-# Sequences that matter.
+# Sequences that matter. No terminal takes numbers of more digits.
 _TOKEN = re.compile(
     rb"""
     \033 (?:
         \[ \? (?:47|1047|1049) ([hl])           # 1: the alternate screen
       | \[ \? 25 ([hl])                         # 2: the visibility of the cursor
       | \[ (?: (?: 1;1 | ; )? [Hf] ) ()          # 3: a move to the first place
-      | \[ (?: (\d+) ; \d* [Hf] | (\d+) [dHf] ) # 4, 5: a move to another one, with its row
-      | \[ (\d*) (?: ; (\d*) )? r              # 6, 7: the scroll region (DECSTBM)
+      | \[ (?: (\d{1,9}) ; \d{0,9} [Hf] | (\d{1,9}) [dHf] ) # 4, 5: a move to another one: its row
+      | \[ (\d{0,9}) (?: ; (\d{0,9}) )? r       # 6, 7: the scroll region (DECSTBM)
       | (c | \[\?2004h)                         # 8: a reset (RIS); a line editor begins
       | (7 | \[s)                               # 9: the cursor is saved (DECSC)
       | (8 | \[u)                               # 10: and restored (DECRC)
@@ -39,7 +39,7 @@ _ERASURE = re.compile(rb"\033\[[0-3]?J")
 _PART_OF_ERASURE = re.compile(rb"(?:\033(?:\[[0-3]?)?)?")
 _ERASURE_BYTES = 4
 # Bytes that are searched again with the next ones. No sequence that matters is longer.
-_OVERLAP_BYTES = 16
+_OVERLAP_BYTES = 22
 # The group of a move to the first place.
 _HOME = 3
 

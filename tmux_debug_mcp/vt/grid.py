@@ -58,10 +58,14 @@ class Grid:
         return self._row - self._top, self._column
 
     def is_at_new_row(self) -> bool:
-        """Tell whether the cursor is at the start of the last row, which is empty."""
+        """Tell whether the cursor is at the start of the last row, which is empty.
+
+        Not if the row was forgotten, nor while only a part of the screen scrolls.
+        """
         row = self._rows[-1]
-        is_empty = not row.cells and not row.text
-        return is_empty and self._column == 0 and self._row == len(self._rows) - 1
+        is_empty = not row.cells and not row.text and not row.is_old
+        is_at_end = self._column == 0 and self._row == len(self._rows) - 1
+        return is_empty and is_at_end and self.scroll_region is None
 
     def lines(self) -> list[Line]:
         """Return the lines that are not settled, without empty lines below the cursor."""
@@ -71,13 +75,17 @@ class Grid:
         lines: list[Line] = []
         if not line_rows:
             lines = [EMPTY_LINE] * len(new_at_start(self._rows))
-        for row in self._rows[len(lines) :]:
+        to_cursor = max(self._row + 1, 1)  # how many lines end with the cursor's
+        for number in range(len(lines), len(self._rows)):
+            row = self._rows[number]
             line_rows.append(row)
             if not row.is_wrapped:
                 lines += joined(line_rows)
                 line_rows = []
+            if number == self._row:
+                to_cursor = len(lines) + bool(line_rows)
         lines += joined(line_rows)
-        while len(lines) > max(self._row + 1, 1) and not lines[-1].text:
+        while len(lines) > to_cursor and not lines[-1].text:
             lines.pop()
         return lines
 
@@ -124,6 +132,7 @@ class Grid:
 
         If this screen `has_cursor`, because it is on, new output continues the cursor's row.
         """
+        self._fill()
         for row in self._rows:
             row.forget()
         if has_cursor:

@@ -85,8 +85,8 @@ class Interpreter:
         if is_alternate == (self.alternate is not None):
             return
         region = self.grid.scroll_region
+        self.grid.settle()
         if is_alternate:
-            self.main.settle()
             if self.keeps_screens:
                 self.main.end_lines()
             self.grid = Grid(self.main.columns, self.main.height)
@@ -117,7 +117,6 @@ class Interpreter:
 
     def _write_line(self, line: str) -> None:
         """Write a line and the line feed after it: at once if it is plain and at a new row."""
-        self._last = ""
         has_return = line.endswith("\r")
         if has_return:
             line = line.rstrip("\r")
@@ -132,15 +131,17 @@ class Interpreter:
         if has_return:
             self.grid.return_carriage()
         self.grid.feed_line()
+        self._last = ""
 
     def _write_plain_lines(self, text: str) -> str:
         """Write lines at once if all are plain and fill the screen; return what is left."""
         if self.alternate is not None or not self._is_at_new_row():
             return text
-        head, line_feed, rest = text.rpartition("\n")
-        if not line_feed:
+        head, end_of_line, rest = text.rpartition("\r\n")
+        # A line feed alone keeps the column.
+        if not end_of_line or head.count("\n") != head.count("\r\n"):
             return text
-        head = head.replace("\r\n", "\n").removesuffix("\r")
+        head = head.replace("\r\n", "\n")
         head = FRESH_INVISIBLE.sub("", head)
         lines = head.split("\n")
         if len(lines) < self.grid.height or not head.isascii() or _NOT_PLAIN.search(head):
