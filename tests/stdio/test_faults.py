@@ -7,8 +7,9 @@ import contextlib
 import os
 import re
 import signal
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -43,9 +44,11 @@ CALLS: Mapping[str, tuple[Mapping[str, Any], Callable[[Any], bool]]] = {
     "kill_pane": ({}, lambda result: told(result, "Killed pane|ended|exited|lost")),
     "list_panes": ({}, lambda result: '"id"' in shown(result) or "No active" in shown(result)),
 }
-VICTIMS = ("supervisor", "client", "tmux", "leader", "program")
+VICTIMS = ("supervisor", "client", "tmux", "writer", "leader", "program")
 # When, after the call has been sent. A call takes some milliseconds.
 DELAYS_S = (0.0, 0.004)
+# A part that is slowed down runs for a tenth of the time.
+RUNS_S, STOPS_S = 0.001, 0.009
 
 
 def shown(result: Any) -> str:  # noqa: ANN401
@@ -75,7 +78,38 @@ def pid_of(server: Server, victim: str, pane: str) -> int:
         stat = processes.read_stat(int(program))
         assert stat
         return stat.ppid if victim == "leader" else int(program)
-    return parts(server)[victim]
+    found = parts(server)
+    if victim == "writer":
+        # The newest one writes the newest pane's log, which has no name.
+        children = processes.children(found["tmux"])
+        return [pid for pid in children if has_unnamed_output(pid)][-1]
+    return found[victim]
+
+
+def has_unnamed_output(pid: int) -> bool:
+    """Return whether a process writes to a file without a name."""
+    return os.readlink(f"/proc/{pid}/fd/1").endswith(" (deleted)")
+
+
+@contextlib.contextmanager
+def slowed(pid: int) -> Iterator[None]:
+    """Stop a process most of the time."""
+    is_over = threading.Event()
+
+    def stop_and_go() -> None:
+        with contextlib.suppress(ProcessLookupError):  # the call has ended it
+            while not is_over.wait(RUNS_S):
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(STOPS_S)
+                os.kill(pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=stop_and_go)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("tool", CALLS)
@@ -103,6 +137,21 @@ def test_fault_amid_a_call(server: Server, tool: str, victim: str, fault: signal
         else:
             assert is_right(result), result
         check_works(server)
+    server.finish()
+
+
+@pytest.mark.parametrize("tool", CALLS)
+@pytest.mark.parametrize("victim", ["server", *VICTIMS])
+def test_slow_part_makes_no_call_wrong(server: Server, tool: str, victim: str) -> None:
+    arguments, is_right = CALLS[tool]
+    pane = open_shell(server)
+    on = {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
+    with slowed(pid_of(server, victim, pane)):
+        result = server.call(tool, **{**arguments, **on})
+
+    assert not result.get("isError"), result
+    assert is_right(result), result
+    check_works(server)
     server.finish()
 
 

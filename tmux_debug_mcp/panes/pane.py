@@ -351,6 +351,8 @@ class Pane:
         while not self._is_log_written():
             if self.clock.now() >= deadline:
                 return
+            if self._log_writer is not None:  # it may be stopped
+                processes.send_signals([self._log_writer], signal.SIGCONT)
             await self.clock.sleep(self.clock.times.fast_poll_s)
         self.terminal.drained_wait = wait
 
