@@ -396,7 +396,7 @@ def main() -> int:
     parser.add_argument(
         "--curves", action="store_true", help="measure how costs grow, and nothing else"
     )
-    parser.add_argument("--picture", metavar="FILE", help="draw the curves (needs matplotlib)")
+    parser.add_argument("--picture", metavar="FILE", help="draw the curves")
     options = parser.parse_args()
     for variable in [variable for variable in os.environ if variable.startswith("TMUX")]:
         del os.environ[variable]
