@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from people import Person
 from support import ask_until
 from wire import Server
 
-from .conftest import Shell
-from .test_people import Person
+from .conftest import PROGRAM, Shell
 
 UP = "echo up; exec cat"
 
@@ -27,7 +27,7 @@ def sits(shell: Shell) -> Iterator[Callable[..., Person]]:
     people: list[Person] = []
 
     def sits(*words: str) -> Person:
-        people.append(Person(shell, *words))
+        people.append(Person([*PROGRAM, *words], shell.env, shell.cwd))
         return people[-1]
 
     yield sits

@@ -3,20 +3,15 @@
 import contextlib
 import json
 import os
-import pty
-import re
 import shlex
 import signal
-import struct
 import subprocess
 import termios
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from fcntl import ioctl
 from pathlib import Path
 
 import pytest
+from people import Person
 from support import PATIENCE_S, ask_until, wait_until
 from wire import Server
 
@@ -28,66 +23,6 @@ from .conftest import PROGRAM, Shell
 PREFIX = b"\x02"  # C-b
 
 
-class Person:
-    """Somebody at a terminal of 80 columns and 24 rows, who calls `tmux-debug`."""
-
-    def __init__(self, shell: Shell, *words: str, term: str = "xterm") -> None:
-        self._keyboard, terminal = pty.openpty()
-        ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        self.tty = os.ttyname(terminal)
-        command = shlex.join([*PROGRAM, *words])
-        # The leader of a session gets the first terminal that it opens as its own.
-        script = f"exec <>{self.tty} >&0 2>&0; exec {command}"
-        self.process = subprocess.Popen(
-            ["sh", "-c", script],
-            env=shell.env | {"TERM": term},
-            cwd=shell.cwd,
-            start_new_session=True,
-        )
-        self._terminal = terminal
-        self._seen = b""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError):
-            while data := os.read(self._keyboard, 65536):
-                self._seen += data
-
-    @property
-    def seen(self) -> str:
-        """What the terminal got, without control sequences."""
-        text = self._seen.decode(errors="replace")
-        return re.sub(r"\x1b(?:\[[0-9;?>=]*[a-zA-Z]|[()][0A-Z]|[=>78])", "", text)
-
-    def sees(self, text: str) -> None:
-        ask_until(lambda: self.seen, lambda seen: text in seen)
-
-    def forgets(self) -> None:
-        """Forget what was seen up to now."""
-        self._seen = b""
-
-    def types(self, keys: bytes) -> None:
-        os.write(self._keyboard, keys)
-
-    def presses(self, key: str) -> None:
-        """Press C-b and a key."""
-        self.types(PREFIX + key.encode())
-
-    def leaves(self) -> int:
-        """Press C-b d, and return the exit status."""
-        self.presses("d")
-        return self.process.wait(60)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self._terminal)
-        self._reader.join(20)
-        os.close(self._keyboard)
-
-
 @pytest.fixture
 def sits(shell: Shell, server: Server) -> Iterator[Callable[..., Person]]:
     """Return what makes a person call `tmux-debug`, who has named the server of an agent."""
@@ -95,7 +30,7 @@ def sits(shell: Shell, server: Server) -> Iterator[Callable[..., Person]]:
 
     def sits(*words: str, **options: str) -> Person:
         env = shell.env | {"TMUX_DEBUG_SERVER": str(server.pid)}
-        people.append(Person(replace(shell, env=env), *words, **options))
+        people.append(Person([*PROGRAM, *words], env, shell.cwd, **options))
         return people[-1]
 
     yield sits
@@ -822,7 +757,7 @@ def test_each_time_that_a_person_watches_or_works_is_on_record(
     records = tmp_path / "audit.jsonl"
     server = launch("--audit", str(records))
     server.call("create_pane", command="cat", name="web")
-    person = Person(replace(shell, env=shell.naming_env), "attach", "web")
+    person = Person([*PROGRAM, "attach", "web"], shell.naming_env, shell.cwd)
     with contextlib.closing(person):
         person.sees("watching")
         person.presses("w")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from people import Person
 from support import ask_until, wait_until
 from wire import Server
 
@@ -20,12 +21,13 @@ from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.pictures.svg import CELL_HEIGHT, CELL_WIDTH
 from tmux_debug_mcp.viewing.replay_verb import cursor_of
 
-from .conftest import Shell
-from .test_people import Person
+from .conftest import PROGRAM, Shell
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+# What a person types to see it.
+REPLAY = ("replay", "words", "--speed", "2")
 THREE = "for word in one two three; do echo $word; read; done"
 TWO = "echo first; sleep 1; echo second; sleep 100"
 
@@ -296,7 +298,7 @@ def test_nothing_is_left_of_a_replay_that_is_killed_while_it_shows(
     temporary.mkdir()
     before = with_words.left()
     own = replace(with_words, env=with_words.env | {"TMPDIR": str(temporary)})
-    with closing(Person(own, "replay", "words", "--speed", "2")) as person:
+    with closing(Person([*PROGRAM, *REPLAY], own.env, own.cwd)) as person:
         person.sees("three")
         person.process.kill()
 
@@ -305,13 +307,14 @@ def test_nothing_is_left_of_a_replay_that_is_killed_while_it_shows(
 
 
 def test_pane_is_played_in_a_terminal(with_words: Shell) -> None:
-    with closing(Person(with_words, "replay", "words", "--speed", "2")) as person:
+    with closing(Person([*PROGRAM, *REPLAY], with_words.env, with_words.cwd)) as person:
         person.sees("three")
         assert person.leaves() == 0
 
 
 def test_person_pauses_changes_the_speed_and_jumps_to_the_end(with_words: Shell) -> None:
-    with closing(Person(with_words, "replay", "words", "--speed", "0.01")) as person:
+    slow = ("replay", "words", "--speed", "0.01")
+    with closing(Person([*PROGRAM, *slow], with_words.env, with_words.cwd)) as person:
         person.sees("words: 0:00 of 0:0")
         person.sees("0.01x; Space: pause, + -: speed, e: end, q: leave")
         person.types(b"++-")
@@ -333,7 +336,7 @@ def test_what_tmux_answers_to_a_log_is_no_key(shell: Shell) -> None:
     asks = r"\033[>q"  # to which tmux answers its name, a space and its version
     command = f"stty raw -echo; printf 'one{asks}'; sleep 1; printf '\\r\\ntwo\\r\\n'"
     shell.out("create", "--name", "asks", "--wait-for", "^two", "--", command)
-    with closing(Person(shell, "replay", "asks")) as person:
+    with closing(Person([*PROGRAM, "replay", "asks"], shell.env, shell.cwd)) as person:
         person.sees("two")
         person.sees("the end; q: leave")
         assert "paused" not in person.seen

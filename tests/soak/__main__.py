@@ -1,9 +1,9 @@
 """Work at random for as long as it is told: `./dev soak --minutes 60`.
 
 A detached server has several clients, which create panes, type, run, wait, read, cancel and kill,
-by tools and by verbs. Each knows what the answers must be. After each round all panes are gone, and
-the server's memory, descriptors and processes are looked at. What it prints first repeats a run, as
-far as a machine's timing allows.
+by tools and by verbs, and people, who take panes over and type secrets. Each knows what the answers
+must be. After each round all panes are gone, and the server's memory, descriptors and processes are
+looked at. What it prints first repeats a run, as far as a machine's timing allows.
 """
 
 import argparse

@@ -4,10 +4,12 @@ import itertools
 import re
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from people import Person
 from wire import Server
 
 # Prints as many numbered lines as it is told to, and goes on counting.
@@ -113,9 +115,12 @@ class Client:
     def _use(self, name: str) -> None:
         pane = self.panes[name]
         uses: dict[str, list[Callable[[str, Pane], None]]] = {
-            "shell": [self._run, self._run, self._remember, self._interrupt, self._run_by_verb],
+            "shell": [
+                *(self._run, self._run, self._remember, self._interrupt, self._run_by_verb),
+                self._type_a_secret,
+            ],
             "counter": [self._count, self._count, self._read],
-            "cat": [self._type, self._type, self._cancel_a_wait],
+            "cat": [self._type, self._type, self._cancel_a_wait, self._take_over],
             "short": [self._refuse, self._capture_last],
         }
         choices = [*uses[pane.kind], self._kill_at_random]
@@ -182,6 +187,41 @@ class Client:
         number = self.server.send("tools/call", name="tmux_wait", arguments=arguments)
         self.server.notify("notifications/cancelled", requestId=number)
         self.calls += 1
+
+    def _take_over(self, name: str, pane: Pane) -> None:
+        """Have a person watch the pane, type there and leave."""
+        text = f"by hand {self.random.randrange(10**9)}"
+        with self._person("attach", "--write", name) as person:
+            person.sees("you have the keyboard")
+            person.types(f"{text}\r".encode())
+            person.sees(text)
+            result = self._call("send_keys", pane_id=name, keys="x", fails=True)
+            self._check("has the keyboard" in _texts(result), result)
+            self._check(person.leaves() == 0, person.seen)
+        shown = self._call("wait", pane_id=name, pattern=f"^{text}$", since=0, timeout_s=60)
+        self._check(shown["_meta"]["reason"] == "matched", shown)
+
+    def _type_a_secret(self, name: str, pane: Pane) -> None:
+        """Have a person type a secret, which no answer contains."""
+        number = self.random.randrange(10**9)
+        secret = f"hidden-{number}"
+        command = f"read -rs word; echo {number} has ${{#word}}"
+        result = self._call("run", pane_id=name, command=command, timeout_s=60)
+        self._check(result["_meta"]["reason"] == "input", result)
+        with self._person("secret", name) as person:
+            person.sees("in pane")
+            person.types(f"{secret}\r".encode())
+            self._check(person.process.wait(60) == 0, person.seen)
+        told = self._call(
+            "wait", pane_id=name, pattern=f"^{number} has {len(secret)}$", since=0, timeout_s=60
+        )
+        self._check(told["_meta"]["reason"] == "matched", told)
+        shown = self._call("capture_pane", pane_id=name, since=0)
+        self._check(secret not in _texts(shown), shown)
+
+    def _person(self, *words: str) -> "closing[Person]":
+        self.calls += 1
+        return closing(Person([*self.verbs, *words], self.env, self.cwd))
 
     def _refuse(self, name: str, pane: Pane) -> None:
         result = self._call("send_keys", pane_id=name, keys="x", fails=True)
