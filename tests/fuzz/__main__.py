@@ -1,16 +1,18 @@
-"""Search for bytes that break a promise of `targets`, guided by coverage: `./dev fuzz`.
+"""Search for bytes that break a promise of `targets`, guided by what they cover: `./dev fuzz`.
 
-Each target has a process of its own, for a number of minutes. What covers new code is kept in the
-cache, and the smallest set that covers as much, in the corpus, with `--keep`.
+Each target is searched for some minutes, in a process of its own, from the corpus and from what was
+found to cover more in earlier searches, which is in the cache. Bytes that break a promise are
+shrunk. They belong in the corpus, which every `./dev test` tries.
 """
 
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from .targets import TARGETS
@@ -21,81 +23,111 @@ WORDS = Path(__file__).with_name("words.dict")
 RECORDED = Path(__file__).parents[1] / "corpus"
 _READS_RECORDED = ("terminal", "drawing", "echo", "capture", "reading")
 _MAX_INPUT_BYTES = 4096
-# An input that takes longer is a fault, too: something in it takes more than linear time.
+# A fault as well: what takes so long takes more than linear time.
 _MAX_INPUT_S = 10
-_FOUND = re.compile(r"Test unit written to (\S+)")
-_DONE = re.compile(r"Done (\d+) runs|#(\d+)\s+(?:DONE|pulse|NEW|REDUCE)")
+_WRITTEN = re.compile(r"Test unit written to (\S+)")
+_COUNT = re.compile(r"^#(\d+)|^Done (\d+) runs", re.MULTILINE)
 
 
-def _fuzzer(target: str, *arguments: object) -> list[str]:
-    return [sys.executable, "-m", "fuzz.one", target, *map(str, arguments)]
+@dataclass(frozen=True)
+class Search:
+    """What came of a search.
+
+    Attributes:
+        inputs: How many inputs were tried.
+        failed: The input that breaks a promise or takes too long, if one was found.
+        printed: What the fuzzer printed.
+    """
+
+    inputs: int
+    failed: Path | None
+    printed: str
 
 
-def _search(target: str, found: Path, minutes: float) -> tuple[str, int, list[Path]]:
-    """Search for a time; return what was printed, how many inputs were tried, and what failed."""
+def search(target: str, minutes: float, found: Path) -> Search:
+    """Search for some minutes, or until a promise breaks. `found` is for what was found."""
     kept = found / target
     kept.mkdir(parents=True, exist_ok=True)
-    limits = [f"-max_total_time={int(minutes * 60)}", f"-timeout={_MAX_INPUT_S}"]
-    limits += [f"-max_len={_MAX_INPUT_BYTES}", f"-artifact_prefix={found}/{target}-"]
-    limits.append(f"-dict={WORDS}")
-    places = [kept, *([CORPUS / target] if (CORPUS / target).is_dir() else [])]
-    places += [RECORDED] if target in _READS_RECORDED else []
+    options = {
+        "max_total_time": int(minutes * 60),
+        "timeout": _MAX_INPUT_S,
+        "max_len": _MAX_INPUT_BYTES,
+        "artifact_prefix": f"{found}/{target}-",
+        "dict": WORDS,
+    }
+    places = [kept, CORPUS / target, *([RECORDED] if target in _READS_RECORDED else [])]
     done = subprocess.run(
-        _fuzzer(target, *limits, *places),
+        [sys.executable, "-m", "fuzz.one", target]
+        + [f"-{name}={value}" for name, value in options.items()]
+        + list(map(str, places)),
         capture_output=True,
         text=True,
         errors="replace",
         check=False,
     )
-    counts = [int(one or other) for one, other in _DONE.findall(done.stderr)]
-    failed = [Path(path) for path in _FOUND.findall(done.stderr)]
-    return done.stdout + done.stderr, max(counts, default=0), failed
+    counts = [int(one or other) for one, other in _COUNT.findall(done.stderr)]
+    written = _WRITTEN.search(done.stderr)
+    return Search(max(counts, default=0), Path(written[1]) if written else None, done.stderr)
 
 
-def _keep(target: str, found: Path) -> int:
-    """Make a target's corpus of the fewest inputs that cover what all do; return their number."""
-    smallest = found / f"{target}.smallest"
-    shutil.rmtree(smallest, ignore_errors=True)
-    smallest.mkdir()
-    places = [smallest, found / target, CORPUS / target]
-    (CORPUS / target).mkdir(parents=True, exist_ok=True)
-    subprocess.run(_fuzzer(target, "-merge=1", *places), check=True, capture_output=True)
-    shutil.rmtree(CORPUS / target)
-    shutil.copytree(smallest, CORPUS / target)
-    return len(list(smallest.iterdir()))
+def fault(check: Callable[[bytes], None], data: bytes) -> Exception | None:
+    """Return what a target raises for an input."""
+    try:
+        check(data)
+    except Exception as error:  # noqa: BLE001  any is a fault
+        return error
+    return None
+
+
+def shrunk(check: Callable[[bytes], None], data: bytes) -> bytes:
+    """Return a shorter input that breaks a promise as well, if there is one."""
+    size = len(data) // 2
+    while size:
+        start = 0
+        while start < len(data):
+            shorter = data[:start] + data[start + size :]
+            if fault(check, shorter):
+                data = shorter
+            else:
+                start += size
+        size //= 2
+    return data
+
+
+def report(target: str, result: Search) -> bool:
+    """Print a line about a search, and what it found; return whether all is well."""
+    failed = result.failed
+    if failed:
+        check, data = TARGETS[target], failed.read_bytes()
+        error = fault(check, data)
+        told = f"takes more than {_MAX_INPUT_S} s"
+        if error:
+            data = shrunk(check, data)
+            told = f"{error!r}"
+        print(f"{target:14} {told}: {failed}\n  {data!r}", flush=True)
+    elif not result.inputs:
+        print(f"{target:14} did not run:\n{result.printed[-2000:]}", flush=True)
+    else:
+        print(f"{target:14} {result.inputs:11,} inputs", flush=True)
+    return not failed and result.inputs > 0
 
 
 def main() -> int:
-    """Fuzz the given targets, or all, and print a line about each. Return the exit status."""
-    parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__)
+    """Search the given targets, or all. Return the exit status."""
+    parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}")
-    parser.add_argument("--minutes", type=float, default=1.0, help="for each target (1)")
-    parser.add_argument("--keep", action="store_true", help="add what covers more to the corpus")
+    parser.add_argument("--minutes", type=float, default=1.0, help="for each target (default 1)")
     given = parser.parse_args()
     wrong = [name for name in given.targets if name not in TARGETS]
     if wrong:
-        parser.error(f"no target {wrong[0]}; there are {', '.join(TARGETS)}")
+        parser.error(f"there is no target {wrong[0]}; choose from {', '.join(TARGETS)}")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    found = cache / "tmux-debug-mcp" / "fuzz"
-    status = 0
 
-    def search(target: str) -> None:
-        nonlocal status
-        output, count, failed = _search(target, found, given.minutes)
-        print(f"{target:14} {count:9,} inputs", "FAILED" if failed else "", flush=True)
-        for path in failed:
-            status = 1
-            trace = output.partition("=== Uncaught Python exception: ===")[2].partition("\n\n")[0]
-            print(f"  {path}{trace}", flush=True)
-        if not failed and not count:
-            status = 1
-            print(f"  did not run:\n{output[-2000:]}", flush=True)
-        if given.keep and count:
-            print(f"{target:14} {_keep(target, found):9,} kept", flush=True)
+    def run(target: str) -> bool:
+        return report(target, search(target, given.minutes, cache / "tmux-debug-mcp" / "fuzz"))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(search, given.targets or TARGETS))
-    return status
+        return int(not all(list(pool.map(run, given.targets or TARGETS))))
 
 
 if __name__ == "__main__":

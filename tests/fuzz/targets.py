@@ -10,7 +10,7 @@ import json
 import re
 import socket
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -195,19 +195,35 @@ def wire(data: bytes) -> None:
 def arguments(data: bytes) -> None:
     """A tool takes the arguments of a call, or says which is wrong."""
     data, (number,) = _split(data, len(_PARSERS))
-    try:
-        sent = json.loads(data)
-    except (ValueError, RecursionError):
-        return
-    if not isinstance(sent, dict):
-        return
     parser = list(_PARSERS.values())[number - 1]
+    stream = iter(data)
+    names = [*parser.schema["properties"], "other"]
+    sent = {names[byte % len(names)]: _value(stream) for byte in stream}
     try:
         given = parser.parse(sent)
     except ArgumentError as error:
         _check_sentence(str(error))
         return
     assert len(given) <= len(sent)
+
+
+# Values that arguments may be: what is right for some, and what is right for none.
+_VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1, 2.5, 1e308, float("inf"), 10**30, "", "x", "\0", "\ud800"),
+    *("9x9", "debug-1", "Enter", "[a", "a\nb", "=", "x" * 5000, "node", "png"),
+)
+
+
+def _value(stream: Iterator[int], depth: int = 3) -> Any:  # noqa: ANN401
+    """Return a value of JSON that the next bytes stand for."""
+    kind = next(stream, 0)
+    if kind < len(_VALUES) or not depth:
+        return _VALUES[kind % len(_VALUES)]
+    if kind % 3 == 0:
+        return [_value(stream, depth - 1) for _ in range(kind % 5)]
+    if kind % 3 == 1:
+        return {str(_value(stream, 0)): _value(stream, depth - 1) for _ in range(kind % 5)}
+    return kind
 
 
 def words(data: bytes) -> None:

@@ -101,3 +101,8 @@ def test_errors_say_what_is_wrong_and_what_is_wanted(given: dict[str, Any], sent
         parse(**given)
 
     assert str(raised.value).startswith(sentence)
+
+
+def test_long_name_of_a_variable_makes_no_long_error() -> None:
+    with pytest.raises(ArgumentError, match=r"'env\.x+…' is a number, not shown"):
+        parse(env={"x" * 5000: 1})

@@ -205,8 +205,8 @@ def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     error = jsonschema.exceptions.best_match(validator.iter_errors(given))
     if error is None:
         return
-    path = ".".join(str(step) for step in error.absolute_path)
-    argument = path.partition(".")[0]
+    argument = error.absolute_path[0]
+    path = head(".".join(map(str, error.absolute_path)), _MAX_SHOWN_CHARACTERS)
     value = error.instance
     if "propertyNames" in error.absolute_schema_path:
         raise ArgumentError(

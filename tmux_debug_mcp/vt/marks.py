@@ -25,7 +25,10 @@ from .printable import visible
 MAX_MARK_BYTES = 1024
 
 PANE_MARK = re.compile(rb"\033\\\033\]7777;([0-9a-f]{16});(\d{1,3})\a")
-JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}(?:;[^\a\033]{0,1000})?\a")
+# Groups: the nonce, the status before a command, and that of a command which has ended.
+JOB_MARK = re.compile(
+    rb"\033\]7777;([0-9a-f]{16});(?:S(-?\d{1,10})(?:;[^\a\033]{0,1000})?|(-?\d{1,10}))\a"
+)
 # The beginning of a mark at the end of data.
 PART_OF_MARK = re.compile(
     rb"(?:\033\\)?\033(?:\](?:7(?:7(?:7(?:7(?:;[^\a\033]{0,1000})?)?)?)?)?)?\Z"
@@ -70,17 +73,6 @@ _MAX_ENCODED_BYTES = 900
 _SAFE = ' !#$&()*+,-./:;<=>?@[]^_`{|}~"'
 # The mark comes within this many characters of the typed line.
 MAX_TO_MARK = 2048
-
-
-def job_marks(begin_nonce: str, end_nonce: str) -> re.Pattern[bytes]:
-    """Return an expression for the two marks of a job.
-
-    Group 1 is the status before the job, from the mark of its beginning; group 2 is the job's
-    status, from the mark of its end.
-    """
-    begin = rf"{begin_nonce};S(-?\d{{1,10}})(?:;[^\a\033]*)?"
-    end = rf"{end_nonce};(-?\d{{1,10}})"
-    return re.compile(rf"\033\]7777;(?:{begin}|{end})\a".encode())
 
 
 def encoded(command: str) -> str:

@@ -22,7 +22,7 @@ from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.keys import Keystrokes
-from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, encoded, job_marks, one_line
+from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, encoded, one_line
 
 from .dialects import Shell
 
@@ -76,25 +76,22 @@ class Job:
         self._is_empty = all(one.lstrip()[:1] in ("", "#") for one in command.splitlines())
         self._log = log
         self._position = log.size
-        begin_nonce = secrets.token_hex(8)
-        end_nonce = secrets.token_hex(8)
-        self._marks = job_marks(begin_nonce, end_nonce)
+        self._begin = secrets.token_hex(8)
+        self._end = secrets.token_hex(8)
         self._script_file = client.file(f"{name}-{_slug(command)}")
         self._command_file = self._script_file.with_name(f"{self._script_file.name}.command")
         self._is_removed = False
-        self._script_status = self._write_files(client, begin_nonce, end_nonce)
+        self._script_status = self._write_files(client)
 
-    def _write_files(
-        self, client: ControlClient, begin_nonce: str, end_nonce: str
-    ) -> os.stat_result:
+    def _write_files(self, client: ControlClient) -> os.stat_result:
         """Write both files; return the status of the script, whose inode identifies it."""
         dialect = self.shell.dialect
         script = dialect.script.format(
             file=self._command_file,
             itself=self._script_file,
             fd=_free_fd(self.shell.pid),
-            begin=begin_nonce,
-            end=end_nonce,
+            begin=self._begin,
+            end=self._end,
             command=encoded(self.command),
             restore=dialect.restore if _READS_EXIT_CODE.search(self.command) else "",
         )
@@ -135,12 +132,12 @@ class Job:
                 # The mark was most likely trimmed. If it wasn't, it is still to come.
                 self.start = self._position
             data = self._log.read(start, _PIECE_BYTES)
-            for mark in self._marks.finditer(data):
-                code_before, exit_code = mark.groups()
-                if code_before and self.code_before is None:
+            for mark in JOB_MARK.finditer(data):
+                nonce, code_before, exit_code = (part and part.decode() for part in mark.groups())
+                if nonce == self._begin and code_before and self.code_before is None:
                     self.start = start + mark.end()
                     self.code_before = int(code_before)
-                elif exit_code:
+                elif nonce == self._end and exit_code:
                     self.end = start + mark.start()
                     # Some shells keep the previous exit code if a file contains no command.
                     self.exit_code = 0 if self._is_empty else int(exit_code)
