@@ -24,7 +24,7 @@ from tmux_debug_mcp.errors import (
     PaneNotFoundError,
     StorageError,
 )
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import memory, processes
 from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.growth import LogEvents, Retention
@@ -343,11 +343,14 @@ class Engine:
         if self._panes.pop(pane.id, None) is None:
             raise PaneNotFoundError(pane.id)
         try:
-            return await pane.end((signal.SIGHUP, signal.SIGTERM))
+            ended = await pane.end((signal.SIGHUP, signal.SIGTERM))
         except Exception:  # its processes may live on
             panes = sorted([*self.panes, pane], key=lambda one: one.started_at)
             self._panes = {one.id: one for one in panes}
             raise
+        if not self._panes:
+            memory.give_back()
+        return ended
 
     def at_end(self, finish: Callable[[], None]) -> None:
         """Have `close` call a function when tmux has ended and the logs can still be read."""
