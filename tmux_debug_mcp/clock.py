@@ -39,6 +39,8 @@ class Times:
     quiet_s: float = 0.3
     # After this time, typed text counts as read even if that left no trace.
     typed_s: float = 0.1
+    # The same where a trace is sure to come, on a busy machine only late.
+    traced_s: float = 2.0
     # Older output counts as read by tmux, which usually takes a millisecond.
     printed_s: float = 0.01
     # Limit for a drain: what tmux has read is in the log within a millisecond, later on a busy

@@ -122,6 +122,23 @@ def test_what_was_typed_and_leaves_no_trace_counts_as_read_after_a_while() -> No
     assert tracker.step(READING, 0.2).awaits is Awaits.INPUT
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(replace(READING, gets_keys=True), id="echoed"),
+        pytest.param(replace(READING, modes=EDITING, gets_keys=True), id="read one by one"),
+    ],
+)
+def test_keys_that_are_sure_to_leave_a_trace_are_unread_before_it(before: Snapshot) -> None:
+    now = replace(before, gets_keys=False)
+    tracker = ActivityTracker(TIMES, before=before)
+    tracker.step(now, 0.0)
+
+    late = tracker.step(now, 0.9 * TIMES.traced_s)
+    assert (late.awaits, late.is_at_rest) == (None, False)
+    assert tracker.step(now, TIMES.traced_s).is_at_rest
+
+
 def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -> None:
     tracker = ActivityTracker(TIMES)
     watching = replace(READING, modes=EDITING, waiting=Waiting.AMONG_OTHERS)

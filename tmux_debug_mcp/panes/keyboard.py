@@ -146,7 +146,8 @@ class Keyboard:
         Comparing later snapshots with it shows whether the program has read them. `rows` are the
         screen's rows before, for waits on a program that draws there.
         """
-        before = self._terminal.begin_typing()
+        gets_keys = bool(keystrokes.text or keystrokes.keys) and not keystrokes.interrupts
+        before = self._terminal.begin_typing(gets_keys=gets_keys)
         shell = prompting(before)
         modes = terminals.modes(self._place.leader.pid)
         if modes and modes.echoes:

@@ -148,7 +148,7 @@ class Pane:
                 return ending
             activity = self.terminal.glance()
         awaits = activity.awaits
-        if awaits is None and self.terminal.typed_s >= self.clock.times.typed_s:
+        if awaits is None and not self.terminal.may_have_unread(activity.snapshot):
             # One snapshot is enough if nothing can be on its way to or from the program.
             awaits = None if self.has_just_printed else awaited(activity.snapshot)
         return self.running(activity, awaits, listening)

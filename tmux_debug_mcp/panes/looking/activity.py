@@ -80,6 +80,7 @@ class Snapshot:
         is_at_work: A process of the group, or a reader, wants a processor or waits for a disk.
         cpu_ns: The processor time of the group, and of readers outside of it.
         printed_bytes: The size of the pane's log.
+        gets_keys: Keys are typed right after it that do more than interrupt.
     """
 
     is_over: bool = False
@@ -98,6 +99,7 @@ class Snapshot:
     is_at_work: bool = False
     cpu_ns: int = 0
     printed_bytes: int = 0
+    gets_keys: bool = False
 
     @property
     def wait_key(self) -> object:
@@ -121,8 +123,8 @@ class Activity:
         shell: The shell at its prompt, if there is one.
         is_awaiting: The program awaits something and does nothing else until it gets it.
         is_unclear: The kernel can't tell whether the program awaits something.
-        is_at_rest: The program has ended, is awaiting something, or has been quiet for
-            `Times.quiet_s`.
+        is_at_rest: The program has ended, is awaiting something, or has read what was typed and
+            been quiet for `Times.quiet_s`.
         quiet_s: Seconds since the pane last printed or worked.
         same_s: Seconds since anything changed.
         look_again_s: Seconds to wait before the next snapshot.
@@ -176,11 +178,23 @@ def prompting(snapshot: Snapshot) -> Shell | None:
     return shell if is_at_prompt else None
 
 
+def unread_s(times: Times, before: Snapshot) -> float:
+    """Return for how long what was typed after a snapshot may be unread, if it left no trace.
+
+    A trace is sure to come if the terminal echoes keys, or if the program waited for single keys.
+    """
+    modes = before.modes
+    if not before.gets_keys or modes is None:
+        return times.typed_s
+    is_traced = modes.echoes or (not modes.is_canonical and before.waiting >= Waiting.AMONG_OTHERS)
+    return times.traced_s if is_traced else times.typed_s
+
+
 class ActivityTracker:
     """Decides what a pane is doing, snapshot by snapshot.
 
-    Until text typed after the snapshot `before` leaves a trace, or `times.typed_s` has passed, it
-    does not report that the program awaits anything.
+    Until text typed after the snapshot `before` leaves a trace, or `unread_s` has passed, it does
+    not report that the program awaits anything, nor that a quiet pane is at rest.
     """
 
     def __init__(self, times: Times, before: Snapshot | None = None) -> None:
@@ -213,7 +227,7 @@ class ActivityTracker:
         shell = prompting(snapshot)
         is_typed_text_read = (
             self._before is None
-            or now - self._begun_at >= times.typed_s
+            or now - self._begun_at >= unread_s(times, self._before)
             or snapshot.wait_key != self._before.wait_key
         )
         is_likely = is_typed_text_read and (awaits is not None or shell is not None)
@@ -235,7 +249,7 @@ class ActivityTracker:
             shell=shell,
             is_awaiting=is_awaiting,
             is_unclear=is_hidden or snapshot.relays,
-            is_at_rest=snapshot.is_over or is_awaiting or is_quiet,
+            is_at_rest=snapshot.is_over or is_awaiting or (is_quiet and is_typed_text_read),
             quiet_s=quiet_s,
             same_s=same_s,
             look_again_s=max(times.min_look_s, min(times.max_look_s, same_s / _POLLS_PER_WAIT)),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
@@ -12,7 +13,15 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .activity import Activity, ActivityTracker, PromptWait, Snapshot, Waiting, prompting
+from .activity import (
+    Activity,
+    ActivityTracker,
+    PromptWait,
+    Snapshot,
+    Waiting,
+    prompting,
+    unread_s,
+)
 from .snapshot import look
 
 
@@ -94,9 +103,9 @@ class Terminal:
             return None
         return self._tracker.step(last, self._clock.now())
 
-    def begin_typing(self) -> Snapshot:
+    def begin_typing(self, *, gets_keys: bool = False) -> Snapshot:
         """Note that something is typed now, and return the snapshot from just before."""
-        before = self.look()
+        before = replace(self.look(), gets_keys=gets_keys)
         self.typed(before)
         return before
 
@@ -137,6 +146,14 @@ class Terminal:
         """Note that tmux has taken what was typed: only now can the program read it."""
         if self.before_typing:
             self.typed(self.before_typing)
+
+    def may_have_unread(self, snapshot: Snapshot) -> bool:
+        """Return whether the program may not have read yet what was typed last."""
+        before = self.before_typing
+        if before is None or self.typed_s < self._times.typed_s:
+            return before is not None
+        is_traced = snapshot.wait_key != before.wait_key
+        return not is_traced and self.typed_s < unread_s(self._times, before)
 
     @property
     def typed_s(self) -> float:
@@ -185,7 +202,9 @@ class Terminal:
         snapshot is enough for a shell that has been at its prompt before.
         """
         # Until a shell has read what was typed, it only seems to be at its prompt.
-        before = self.before_typing if self.typed_s < self._times.typed_s else None
+        before = self.before_typing
+        if before and self.typed_s >= unread_s(self._times, before):
+            before = None
         tracker = ActivityTracker(self._times, before)
         if starting_s is None:
             starting_s = self._times.starting_s
