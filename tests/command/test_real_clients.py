@@ -18,6 +18,7 @@ import pytest
 from support import ask_until
 
 from .conftest import Shell
+from .scripted_model import PRINTED, scripted_model
 
 CLIENTS = Path(__file__).with_name("clients")
 JUDGE = Path(__file__).parents[1] / "judges" / "context_isolation.py"
@@ -138,6 +139,21 @@ def test_codex_lists_the_tools(shell: Shell, home: Path) -> None:
     assert set(server["tools"]) == {f"tmux_{name}" for name in TOOLS}
 
 
+@needs("codex")
+def test_codex_calls_a_tool_for_a_model(shell: Shell, home: Path) -> None:
+    assert home.is_dir()
+    shell.out("config", "codex", "--write")
+    with scripted_model() as address:
+        provider = f'{{name = "scripted", base_url = "{address}/v1", wire_api = "responses"}}'
+        settings = {"model_provider": "scripted", "model_providers.scripted": provider}
+        settings["mcp_servers.tmux-debug.required"] = "true"  # it waits for the server
+        options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
+        options += ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+        said = answer(shell, "codex", "exec", *options, "--model", "scripted", "Go.")
+
+    assert re.search(f"It printed: .*{PRINTED}", said), said
+
+
 def asked(process: "subprocess.Popen[str]", method: str, params: dict[str, Any]) -> dict[str, Any]:
     """Return what an app server of Codex answers."""
     assert process.stdin
@@ -161,6 +177,33 @@ def test_gemini_connects(shell: Shell, home: Path, scope: str) -> None:
     listed = answer(shell, "gemini", "mcp", "list")
 
     assert re.search(r"✓ tmux-debug: .* Connected", listed)
+
+
+@needs("gemini")
+def test_gemini_calls_a_tool_for_a_model(shell: Shell, home: Path) -> None:
+    path = home / ".gemini/settings.json"
+    path.parent.mkdir()
+    path.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    shell.out("config", "gemini", "--scope", "user", "--write")
+    with scripted_model() as address:
+        shell.env.update(GEMINI_API_KEY="none", GOOGLE_GEMINI_BASE_URL=address)
+        said = answer(shell, "gemini", "--yolo", "--model", "gemini-2.5-flash", "--prompt", "Go.")
+
+    assert re.search(f"It printed: .*{PRINTED}", said), said
+
+
+@needs("opencode")
+def test_opencode_calls_a_tool_for_a_model(shell: Shell, home: Path) -> None:
+    shell.out("config", "opencode", "--write")
+    [path] = (home / ".config/opencode").glob("*.json*")
+    with scripted_model() as address:
+        options = {"baseURL": f"{address}/v1", "apiKey": "none"}
+        provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"one": {}}}
+        settings = json.loads(path.read_text())
+        path.write_text(json.dumps(settings | {"provider": {"scripted": provider}}))
+        said = answer(shell, "opencode", "run", "--model", "scripted/one", "Go.")
+
+    assert re.search(f"It printed: .*{PRINTED}", said), said
 
 
 @needs("opencode")
