@@ -2,11 +2,14 @@
 
 import os
 import signal
+from functools import partial
 
+import anyio
 import pytest
-from support import PATIENCE_S, Tools, python
+from support import PATIENCE_S, Tools, eventually, python
 
 from tmux_debug_mcp.errors import TmuxStuckError
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import Command
 
@@ -246,7 +249,7 @@ def memory_files() -> list[str]:
 
 def is_memory(fd: str) -> bool:
     try:
-        return os.readlink(f"/proc/self/fd/{fd}").startswith("/memfd:capture")
+        return os.readlink(f"/proc/self/fd/{fd}").startswith("/memfd:tmux")
     except FileNotFoundError:  # what listed them
         return False
 
@@ -268,4 +271,20 @@ async def test_memory_of_a_capture_stays_while_tmux_may_write_there(
     [fd] = memory_files()
     assert await tools.capture(pane_id) == "hello"
     assert memory_files() == [fd]
-    os.close(int(fd))
+
+
+async def test_memory_of_a_capture_is_closed_once_tmux_has_ended(tools: Tools) -> None:
+    pane_id = await tools.create("echo hello; exec cat", wait_for="hello")
+    client = tools.engine.panes[0].client
+    os.kill(client.server_pid, signal.SIGSTOP)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(tools.call, "capture_pane", pane_id=pane_id))
+        await eventually(lambda: memory_files() != [])
+        # The control client ends alone; the server writes once it goes on, if it ever does.
+        for pid in processes.children(client.supervisor_pid):
+            if pid != client.server_pid:
+                os.kill(pid, signal.SIGKILL)
+
+    await eventually(lambda: memory_files() == [])
+    fresh = await tools.create("echo again; exec cat", wait_for="again")
+    assert await tools.capture(fresh) == "again"

@@ -7,15 +7,18 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support import ask_until
-from wire import Server
+from wire import Server, connected
 
 from tmux_debug_mcp.linux import processes
 
@@ -47,6 +50,7 @@ CALLS: Mapping[str, tuple[Mapping[str, Any], Callable[[Any], bool]]] = {
 VICTIMS = ("supervisor", "client", "tmux", "writer", "leader", "program")
 # When, after the call has been sent. A call takes some milliseconds.
 DELAYS_S = (0.0, 0.004)
+STOP = [sys.executable, "-c", "from tmux_debug_mcp.command.main import main; main()", "stop"]
 # A part that is slowed down runs for a tenth of the time.
 RUNS_S, STOPS_S = 0.001, 0.009
 
@@ -118,7 +122,7 @@ def slowed(pid: int) -> Iterator[None]:
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_fault_amid_a_call(server: Server, tool: str, victim: str, fault: signal.Signals) -> None:
-    arguments, is_right = CALLS[tool]
+    arguments, _ = CALLS[tool]
     for delay_s in DELAYS_S:
         pane = open_shell(server)
         pid = pid_of(server, victim, pane)
@@ -132,12 +136,8 @@ def test_fault_amid_a_call(server: Server, tool: str, victim: str, fault: signal
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
-        result = message["result"]
         assert message["id"] == number
-        if result.get("isError"):
-            assert re.search(r"\w.*\.$", shown(result)), result
-        else:
-            assert is_right(result), result
+        check_right(tool, message["result"])
         check_works(server)
     server.finish()
 
@@ -145,19 +145,26 @@ def test_fault_amid_a_call(server: Server, tool: str, victim: str, fault: signal
 @pytest.mark.parametrize("tool", CALLS)
 @pytest.mark.parametrize("victim", ["server", *VICTIMS])
 def test_slow_part_makes_no_call_wrong(server: Server, tool: str, victim: str) -> None:
-    arguments, is_right = CALLS[tool]
+    arguments, _ = CALLS[tool]
     pane = open_shell(server)
     on = {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
     with slowed(pid_of(server, victim, pane)):
         result = server.call(tool, **{**arguments, **on})
 
-    if result.get("isError"):  # a shell that is stopped is not at its prompt
-        assert victim == "program"
+    # A shell that is stopped is not at its prompt.
+    assert victim == "program" or not result.get("isError"), result
+    check_right(tool, result)
+    check_works(server)
+    server.finish()
+
+
+def check_right(tool: str, result: Any) -> None:  # noqa: ANN401
+    """Check that a call's result is right, or an error with a sentence."""
+    _, is_right = CALLS[tool]
+    if result.get("isError"):
         assert re.search(r"\w.*\.$", shown(result)), result
     else:
         assert is_right(result), result
-    check_works(server)
-    server.finish()
 
 
 def check_works(server: Server) -> None:
@@ -165,6 +172,28 @@ def check_works(server: Server) -> None:
     run = partial(server.call, "run", command="echo alive", timeout_s=60)
     result = ask_until(run, lambda result: not result.get("isError"))
     assert shown(result) == "alive\n"
+
+
+@pytest.mark.parametrize("tool", CALLS)
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_fault_of_a_client_of_a_detached_server_harms_no_other(
+    tool: str, fault: signal.Signals, short_path: Path
+) -> None:
+    env = os.environ | {"XDG_RUNTIME_DIR": str(short_path)}
+    victim, other = (connected(env, str(short_path)) for _ in range(2))
+    pane = open_shell(victim)
+    arguments, _ = CALLS[tool]
+    on = {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
+
+    victim.send("tools/call", name=f"tmux_{tool}", arguments={**arguments, **on})
+    victim.process.send_signal(fault)
+    check_works(other)
+    check_right("list_panes", other.call("list_panes"))
+
+    victim.process.kill()
+    victim.finish()
+    other.finish()
+    subprocess.run(STOP, env=env, cwd=short_path, check=True)
 
 
 def test_cancelled_calls_leave_nothing(server: Server) -> None:

@@ -6,15 +6,14 @@ tmux's lines.
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
 
-from tmux_debug_mcp.errors import CommandError, StorageError, TmuxStuckError
+from tmux_debug_mcp.errors import CommandError, StorageError
 from tmux_debug_mcp.logs.reading import read_screen
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
@@ -172,24 +171,6 @@ def _sequences_for_state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
     return text
 
 
-@contextmanager
-def _memory() -> Iterator[tuple[int, str]]:
-    """Yield the descriptor of a file in memory, and the path by which tmux opens it.
-
-    It stays open if tmux does not answer: tmux may write to that path later.
-    """
-    file = os.memfd_create("capture")
-    is_awaited = False
-    try:
-        yield file, f"/proc/{os.getpid()}/fd/{file}"
-    except TmuxStuckError:
-        is_awaited = True
-        raise
-    finally:
-        if not is_awaited:
-            os.close(file)
-
-
 async def _capture(
     pane: Pane, command: Sequence[str], alternate_command: Sequence[str] | None = None
 ) -> tuple[bytes, dict[str, int]]:
@@ -209,7 +190,7 @@ async def _capture(
     ask_size = ("list-buffers", "-F", "#{buffer_size}", "-f", is_buffer)
     delete = ("delete-buffer", "-b", buffer)
     # Shielded, since tmux still writes into the memory of a cancelled call.
-    with anyio.CancelScope(shield=True), _memory() as (file, path):
+    with anyio.CancelScope(shield=True), pane.client.memory() as (file, path):
         save = ("save-buffer", "-b", buffer, path)
         try:
             blocks = await pane.tmux(ask_facts, take, ask_size, save, delete)

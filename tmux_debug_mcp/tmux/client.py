@@ -8,7 +8,7 @@ import contextlib
 import os
 import signal
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import anyio
@@ -56,6 +56,7 @@ class ControlClient:
         self._requests: deque[_Request] = deque()  # without an answer yet, oldest first
         self._unsent = bytearray()
         self._has_unsent = anyio.Event()
+        self._memory: set[int] = set()  # the files in memory that are open
         self.last_words: list[str] = []
 
     @property
@@ -96,6 +97,31 @@ class ControlClient:
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
         return path
+
+    @contextlib.contextmanager
+    def memory(self) -> Iterator[tuple[int, str]]:
+        """Yield the descriptor of a file in memory, and the path by which tmux opens it.
+
+        If tmux gives no answer in the block, it may write to that path later, where it must not
+        find another file. Then the file stays open until tmux has ended.
+        """
+        file = os.memfd_create("tmux")
+        self._memory.add(file)
+        is_stuck = False
+        try:
+            yield file, f"/proc/{os.getpid()}/fd/{file}"
+        except TmuxStuckError:
+            is_stuck = True
+            raise
+        finally:
+            if not is_stuck and not self.gone.is_set():
+                self._memory.remove(file)
+                os.close(file)
+
+    def close_memory(self) -> None:
+        """Close the files in memory that are open. tmux must have ended."""
+        while self._memory:
+            os.close(self._memory.pop())
 
     def remove(self, name: str) -> None:
         """Remove a file from the directory, if it is there."""

@@ -176,6 +176,7 @@ class TmuxHost:
         except Exception:  # noqa: BLE001  a background task's failure is its own
             traceback.print_exc(file=sys.stderr)
         finally:
+            client.close_memory()
             served.set()
 
     def _reap(self, *supervisors: Supervisor) -> None:
