@@ -286,5 +286,7 @@ async def test_memory_of_a_capture_is_closed_once_tmux_has_ended(tools: Tools) -
                 os.kill(pid, signal.SIGKILL)
 
     await eventually(lambda: memory_files() == [])
+    await tools.call("capture_pane", pane_id=pane_id)
+    assert memory_files() == []
     fresh = await tools.create("echo again; exec cat", wait_for="again")
     assert await tools.capture(fresh) == "again"

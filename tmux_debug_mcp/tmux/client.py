@@ -105,6 +105,7 @@ class ControlClient:
         If tmux gives no answer in the block, it may write to that path later, where it must not
         find another file. Then the file stays open until tmux has ended.
         """
+        was_gone = self.gone.is_set()
         file = os.memfd_create("tmux")
         self._memory.add(file)
         is_stuck = False
@@ -114,7 +115,7 @@ class ControlClient:
             is_stuck = True
             raise
         finally:
-            if not is_stuck and not self.gone.is_set():
+            if was_gone or not (is_stuck or self.gone.is_set()):
                 self._memory.remove(file)
                 os.close(file)
 
