@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
@@ -113,9 +114,9 @@ mount --bind /dev/pts/ptmx /dev/ptmx && exec "$@"
 
 
 def test_terminals_that_run_out_are_told_and_used_again() -> None:
-    if os.geteuid():
-        pytest.skip("only root can limit the number of terminals")
     unshare = ["unshare", "--mount", "sh", "-c", _FEW_TERMINALS, "sh"]
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("only who may mount a /dev/pts can limit the number of terminals")
     server = Server(command=[*unshare, *SERVER]).start()
     made = [server.call("create_pane", command="exec cat", name=str(n)) for n in range(5)]
     refused = [result for result in made if result.get("isError")]
