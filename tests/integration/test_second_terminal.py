@@ -9,12 +9,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pyte
 import pytest
-from pyte.screens import HistoryScreen
 
 from tmux_debug_mcp.vt.rows import Row, cell_width
 from tmux_debug_mcp.vt.transcript import Transcript
+
+pytest.importorskip("pyte", reason="pyte is not installed; ./dev test installs it")
+
+import pyte  # noqa: E402
+from pyte.screens import HistoryScreen  # noqa: E402
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 COLUMNS, ROWS = 200, 50
