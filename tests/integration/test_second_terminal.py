@@ -16,8 +16,8 @@ from tmux_debug_mcp.vt.transcript import Transcript
 
 pytest.importorskip("pyte", reason="pyte is not installed; ./dev test installs it")
 
-import pyte  # noqa: E402
-from pyte.screens import HistoryScreen  # noqa: E402
+import pyte
+from pyte.screens import HistoryScreen
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 COLUMNS, ROWS = 200, 50
