@@ -29,7 +29,7 @@ ONLY_WITH_TMUX = {"terminal-strings", "wide-characters"}
 _ALTERNATE = {47, 1047, 1049}
 
 
-class Second(HistoryScreen):
+class Second(HistoryScreen):  # type: ignore[misc]
     """A terminal of pyte's with an alternate screen, one saved cursor, and tmux's history."""
 
     def __init__(self) -> None:

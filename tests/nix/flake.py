@@ -45,7 +45,7 @@ def nix(
 
 def output(*arguments: str, cwd: Path = ROOT, nixpkgs: Path = HOSTPKGS) -> str:
     done = nix(*arguments, cwd=cwd, nixpkgs=nixpkgs)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
