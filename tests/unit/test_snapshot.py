@@ -10,6 +10,7 @@ import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -26,7 +27,7 @@ from tmux_debug_mcp.panes.looking.activity import (
     Waiting,
     awaited,
 )
-from tmux_debug_mcp.panes.looking.snapshot import look
+from tmux_debug_mcp.panes.looking.snapshot import has_run, look
 
 # A program whose threads end all the time.
 SHORT_THREADS = """import threading
@@ -151,6 +152,97 @@ def test_run_of_a_reader_after_it_was_seen_to_wait_is_noticed(
     [(pid, thread)] = seen.readers
 
     assert seen.reader_ns < processes.cpu_ns(pid, thread)
+
+
+def test_second_look_reads_little_if_nothing_has_run(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = processes.read
+    paths: list[str] = []
+
+    def counted(path: str) -> bytes:
+        paths.append(path)
+        return read(path)
+
+    monkeypatch.setattr(processes, "read", counted)
+
+    def twice() -> tuple[Snapshot, Snapshot]:
+        last = look(reading.leader, 0)
+        paths.clear()
+        return last, look(reading.leader, 1, last=last)
+
+    last, again = ask_until(twice, lambda looks: not has_run(looks[0]))
+
+    assert again == replace(last, printed_bytes=1)
+    assert paths == [f"/proc/{last.pid}/stat"]
+
+
+def test_second_look_sees_what_has_changed(reading: Reading) -> None:
+    last = look(reading.leader, 0)
+    os.write(reading.keyboard, b"x\n")
+    assert b"x" in os.read(reading.keyboard, 100)
+    has_read = ask_until(
+        lambda: look(reading.leader, 0, last=last), lambda seen: seen.reader_ns > last.reader_ns
+    )
+    assert has_run(last)
+    assert has_read.pid == last.pid
+
+    os.write(reading.keyboard, b"\x04")
+    ended = ask_until(lambda: look(reading.leader, 0, last=has_read), lambda seen: seen.is_over)
+    assert look(reading.leader, 0, last=ended).is_over
+
+
+def test_second_look_sees_a_program_that_was_woken_and_has_not_run(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made up, since on most machines it runs at once."""
+    last = ask_until(lambda: look(reading.leader, 0), lambda seen: not has_run(seen))
+    read_stat = processes.read_stat
+
+    def woken(pid: int) -> processes.Stat | None:
+        stat = read_stat(pid)
+        if stat and pid == last.pid:
+            stat.state = "R"
+        return stat
+
+    monkeypatch.setattr(processes, "read_stat", woken)
+
+    assert look(reading.leader, 0, last=last).is_at_work
+
+
+def test_second_look_sees_modes_that_another_program_has_set(reading: Reading) -> None:
+    last = look(reading.leader, 0)
+    tty.setraw(reading.keyboard)
+
+    again = look(reading.leader, 0, last=last)
+
+    assert [seen.modes and seen.modes.is_canonical for seen in (last, again)] == [True, False]
+
+
+def test_look_that_leaves_processes_out_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(snapshot, "_MAX_PROCESSES", 2)
+    with on_terminal("sleep 1001 & sleep 1001 & sleep 1001 & (exec cat); :") as terminal:
+        wait_until(lambda: len(processes.children(terminal.leader)) == 4)
+
+        assert has_run(look(terminal.leader, 0))
+
+
+def test_look_that_finds_a_listed_process_gone_is_not_used_again(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel may have left another one out of the list."""
+    children_of = processes.children_of
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+
+    def with_one_more(pid: int, thread: str) -> list[int]:
+        return [*children_of(pid, thread), *([gone.pid] if pid == reading.leader else [])]
+
+    monkeypatch.setattr(processes, "children_of", with_one_more)
+
+    assert has_run(look(reading.leader, 0))
 
 
 def test_one_process_with_many_children_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:

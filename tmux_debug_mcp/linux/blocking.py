@@ -239,7 +239,7 @@ class _Look:
         group is only named as stopped: nothing says that it is at rest.
         """
         if about.state == "T":
-            self.stopped[about.pid, str(about.pid)] = processes.cpu_ns(about.pid)
+            self.stopped[about.pid, str(about.pid)] = processes.cpu_ns(about.pid, str(about.pid))
             self.groups.add(about.pgrp)
             return ", which is stopped"
         if about.pgrp not in self.groups or any(about.pid == pid for pid, _ in self.calls):

@@ -37,6 +37,9 @@ _MAX_LAST_READ_BYTES = 2048
 _PF_EXITING = 0x4
 _PF_FORKNOEXEC = 0x40
 _PR_SET_CHILD_SUBREAPER = 36
+# From linux/posix-timers_types.h: the clock of a process that counts in nanoseconds.
+_CPUCLOCK_SCHED = 2
+_CPUCLOCK_PID_SHIFT = 3
 
 
 class Stat:
@@ -50,7 +53,6 @@ class Stat:
             without page faults. For a pane.sh, whose first child is the command: the command has
             ended.
         start_stack: The address of the bottom of its stack, which changes with each execve(2).
-        line: The whole line. It stays the same while the process sleeps and nothing is done to it.
     """
 
     def __init__(
@@ -65,7 +67,6 @@ class Stat:
         tpgid: int = -1,
         starttime: int = -1,
         start_stack: int = 0,
-        line: bytes = b"",
         *,
         is_fork: bool = False,
         reaped: bool = False,
@@ -80,14 +81,13 @@ class Stat:
         self.tpgid = tpgid
         self.starttime = starttime
         self.start_stack = start_stack
-        self.line = line
         self.is_fork = is_fork
         self.reaped = reaped
 
 
 def read_stat(pid: int) -> Stat | None:
     """Return the state of a process, or None if there is no such process."""
-    line = stat_line(pid)
+    line = read(f"/proc/{pid}/stat")
     if not line:
         return None
     # The name is in parentheses and may contain any byte, even a parenthesis.
@@ -98,12 +98,7 @@ def read_stat(pid: int) -> Stat | None:
     start = int(fields[19]), int(fields[25])
     name, state = comm.decode(errors="replace"), chr(fields[0][0])
     ids = ppid, pgrp, session, tty, tpgid
-    return Stat(pid, name, state, *ids, *start, line, is_fork=is_fork, reaped=reaped)
-
-
-def stat_line(pid: int) -> bytes:
-    """Return a process's line in /proc/PID/stat, b"" if there is no such process."""
-    return read(f"/proc/{pid}/stat")
+    return Stat(pid, name, state, *ids, *start, is_fork=is_fork, reaped=reaped)
 
 
 def read_living(pid: int, starttime: int) -> Stat | None:
@@ -128,16 +123,22 @@ def is_alive(pid: int) -> bool:
     return stat is not None and stat.state not in "ZX"
 
 
-def cpu_ns(pid: int, thread: str | None = None) -> int:
-    """Return the processor time of a thread, or of a whole process, in nanoseconds.
+def cpu_ns(pid: int, thread: str) -> int:
+    """Return the processor time of a thread in nanoseconds, 0 if it is gone."""
+    words = read(f"/proc/{pid}/task/{thread}/schedstat").split()
+    return int(words[0]) if words else 0
 
-    At most `MAX_THREADS` threads of a process count. 0 for what is gone.
+
+def run_ns(pid: int) -> int:
+    """Return the processor time of a process in nanoseconds, 0 if it is gone.
+
+    Threads that have ended count, too. This is a single system call, unlike reading a file in
+    /proc. Source: clock_getcpuclockid(3).
     """
-    total = 0
-    for one in threads(pid, MAX_THREADS) if thread is None else [thread]:
-        words = read(f"/proc/{pid}/task/{one}/schedstat").split()
-        total += int(words[0]) if words else 0
-    return total
+    try:
+        return time.clock_gettime_ns(~pid << _CPUCLOCK_PID_SHIFT | _CPUCLOCK_SCHED)
+    except OSError:
+        return 0
 
 
 def threads(pid: int, most: int | None = None) -> list[str]:

@@ -100,7 +100,7 @@ async def _act(
         case StopAction.SIGNAL_LIST:
             # The shell that started the program, and waits for it.
             program = processes.read_stat(snapshot.pid) if snapshot.pid else None
-            shell = shell_of(program.ppid) if program else None
+            shell = shell_of(processes.read_stat(program.ppid)) if program else None
             if shell and shell.is_interactive():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(shell.pid, signal.SIGINT)
@@ -175,7 +175,7 @@ async def stop_for_shell(
     if signalled:
         return None
     if number == signal.SIGINT:  # which clears the line
-        before = processes.cpu_ns(group)
+        before = processes.run_ns(group)
         await interrupt()
         with clock.move_on_after(times.redraw_s):
             await _prompts(group, before, clock)
@@ -185,7 +185,7 @@ async def stop_for_shell(
 async def _prompts(shell: int, before_ns: int, clock: Clock) -> None:
     """Wait until a shell has used more processor time than `before_ns`, and sleeps."""
     while True:
-        has_run = processes.cpu_ns(shell) != before_ns
+        has_run = processes.run_ns(shell) != before_ns
         stat = processes.read_stat(shell)
         if has_run and (stat is None or stat.state == "S"):
             return

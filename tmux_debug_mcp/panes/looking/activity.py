@@ -65,8 +65,6 @@ class Snapshot:
 
     Attributes:
         group: The foreground process group, -1 if there is none.
-        leader_line: What /proc says of pane.sh; it stays the same while pane.sh waits and the group
-            has the terminal.
         pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
         shell: That process as a shell, if it is one that we know.
@@ -75,17 +73,17 @@ class Snapshot:
         relays: A reader passes keys on to a program that we can't see, as ssh does.
         readers: The threads that wait for the terminal, as process and thread id.
         reader_ns: The processor time of these threads.
-        threads: All threads that were looked at; none if some were left out.
-        threads_ns: The processor time of these threads.
         is_at_work: A process of the group, or a reader, wants a processor or waits for a disk.
         cpu_ns: The processor time of the group, and of readers outside of it.
         printed_bytes: The size of the pane's log.
         gets_keys: Keys are typed right after it that do more than interrupt.
+        runs: The processes of the pane, and the processor time that each had used; none if some
+            were left out. Until one of them runs, nothing else in the snapshot changes but the
+            modes and what is printed.
     """
 
     is_over: bool = False
     group: int = -1
-    leader_line: bytes = b""
     pid: int | None = None
     foreground: str | None = None
     shell: Shell | None = None
@@ -94,12 +92,11 @@ class Snapshot:
     relays: bool = False
     readers: tuple[tuple[int, str], ...] = ()
     reader_ns: int = 0
-    threads: tuple[tuple[int, str], ...] = ()
-    threads_ns: int = 0
     is_at_work: bool = False
     cpu_ns: int = 0
     printed_bytes: int = 0
     gets_keys: bool = False
+    runs: tuple[tuple[int, int], ...] = ()
 
     @property
     def wait_key(self) -> object:

@@ -11,8 +11,8 @@ Programs keep running while a snapshot is taken, so the order of the reads matte
 
 - The modes are read before and after the threads. If a program changed them in between, as one that
   has just started may do, nothing counts as waiting.
-- The processor time of a thread is read before its system call. If the thread runs after it was
-  found to wait, the next snapshot shows more processor time.
+- The processor time of a process is read before anything else about it. If it runs after that, the
+  next snapshot shows more processor time.
 - The name of the foreground is read last. If exec(2) changes it after that, the process has run,
   and the next snapshot shows more processor time.
 """
@@ -26,7 +26,7 @@ from tmux_debug_mcp.linux import calls, processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.linux.waits import HiddenWaits, Thread, wait_of
-from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, foreground_shell
+from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, shell_of
 from tmux_debug_mcp.vt.printable import plain_name
 
 from .activity import Snapshot, Waiting
@@ -68,37 +68,79 @@ class _Member:
         return self.waiting >= Waiting.AMONG_OTHERS
 
 
-def look(pane_pid: int, printed_bytes: int, hidden_waits: HiddenWaits | None = None) -> Snapshot:
+def look(
+    pane_pid: int,
+    printed_bytes: int,
+    hidden_waits: HiddenWaits | None = None,
+    last: Snapshot | None = None,
+) -> Snapshot:
     """Return a snapshot of a pane, given the pid of its pane.sh, the terminal's session leader.
 
-    `hidden_waits` holds what earlier snapshots of this pane found out about hidden threads.
+    `hidden_waits` holds what earlier snapshots of this pane found out about hidden threads. If
+    nothing has run since the `last` snapshot, little needs to be read again.
     Source: proc(5), termios(3).
     """
+    terminal = f"/proc/{pane_pid}/fd/0"
+    if last and _is_still_so(last, terminal):
+        return replace(last, printed_bytes=printed_bytes)
+    runs = {pane_pid: processes.run_ns(pane_pid)}
     session_leader = processes.read_stat(pane_pid)
     if session_leader is None or session_leader.reaped or session_leader.state == "Z":
         return Snapshot(is_over=True, printed_bytes=printed_bytes)
     # Not pane.sh itself, which only waits for its command.
-    candidates = _foreground_processes(session_leader)
-    terminal = f"/proc/{session_leader.pid}/fd/0"
+    below = list(_descendants(session_leader, runs))
+    candidates = _foreground_processes(session_leader, below, runs)
     snapshot = _look_at_terminal(
-        session_leader, candidates, terminal, printed_bytes, hidden_waits or HiddenWaits()
+        session_leader, candidates, terminal, printed_bytes, hidden_waits or HiddenWaits(), runs
     )
-    return replace(snapshot, shell=foreground_shell(pane_pid), leader_line=session_leader.line)
+    named = processes.read_stat(snapshot.pid) if snapshot.pid else None
+    # If the foreground group is that of pane.sh, the pane's command counts.
+    is_leaders_group = session_leader.pgrp == session_leader.tpgid
+    command = below[0].pid if is_leaders_group and below else session_leader.tpgid
+    in_front = named if named and named.pid == command else processes.read_stat(command)
+    return replace(
+        snapshot,
+        foreground=plain_name(named.comm) if named else snapshot.foreground,
+        shell=shell_of(in_front),
+    )
 
 
-def _foreground_processes(session_leader: Stat) -> list[Stat]:
-    """Return the living processes below a session leader that may read its terminal.
+def has_run(snapshot: Snapshot) -> bool:
+    """Return whether a process may have run, or was left out, since it was found in a snapshot.
+
+    One that had gone when its time was to be read counts, since the kernel may then have left
+    others out of a list of children.
+    """
+    runs = snapshot.runs
+    return not runs or any(spent == 0 or processes.run_ns(pid) != spent for pid, spent in runs)
+
+
+def _is_still_so(last: Snapshot, terminal: str) -> bool:
+    """Return whether another snapshot would be equal, but for what was printed."""
+    if last.is_at_work or has_run(last) or terminals.modes_at(terminal) != last.modes:
+        return False
+    # A process that was woken changes nothing until it runs, but no longer waits.
+    stats = [processes.read_stat(pid) for pid, _ in last.runs[1:]]
+    if not all(stat and stat.state not in "RD" for stat in stats):
+        return False
+    return not has_run(last)
+
+
+def _foreground_processes(
+    session_leader: Stat, below: list[Stat], runs: dict[int, int]
+) -> list[Stat]:
+    """Return which living processes below a session leader may read its terminal.
 
     These are the foreground group, and processes that have moved to a session without a terminal,
-    as the child of `su -c` does.
+    as the child of `su -c` does. `runs` is cleared if others may belong to the group.
     """
-    below = list(_descendants(session_leader))
     group = session_leader.tpgid
     if group not in (session_leader.pid, *(stat.pid for stat in below)):
         # The limit may have left out its leader.
         group_leader = processes.read_stat(group)
         if group_leader:
-            below.append(group_leader)
+            below = [*below, group_leader]
+            runs.clear()
     living = [stat for stat in below if stat.state not in "ZX"]
     session = session_leader.session
     return [
@@ -106,8 +148,11 @@ def _foreground_processes(session_leader: Stat) -> list[Stat]:
     ]
 
 
-def _descendants(process: Stat) -> Iterator[Stat]:
-    """Yield descendants of a process, up to the limits, zombies too, parents before children."""
+def _descendants(process: Stat, runs: dict[int, int]) -> Iterator[Stat]:
+    """Yield descendants of a process, up to the limits, zombies too, parents before children.
+
+    Adds them to `runs`, with their processor times; clears it if the limits leave some out.
+    """
     parents = deque([process.pid])
     room = _MAX_PROCESSES
     threads_room = _MAX_THREADS
@@ -118,10 +163,13 @@ def _descendants(process: Stat) -> Iterator[Stat]:
         children = [one for thread in threads for one in processes.children_of(parent, thread)]
         for child in children[:room]:
             room -= 1
+            runs[child] = processes.run_ns(child)
             stat = processes.read_stat(child)
             if stat:
                 parents.append(child)
                 yield stat
+    if room <= 0 or threads_room <= 0:
+        runs.clear()
 
 
 def _look_at_terminal(
@@ -130,20 +178,19 @@ def _look_at_terminal(
     terminal: str,
     printed_bytes: int,
     hidden_waits: HiddenWaits,
+    runs: dict[int, int],
 ) -> Snapshot:
-    """Return a snapshot of one terminal, except for `shell` and `leader_line`."""
+    """Return a snapshot of one terminal, except for `shell`."""
     group = session_leader.tpgid
     modes = terminals.modes_at(terminal)
     examined: list[_Member] = []
-    threads: list[Thread] = []
     room = _MAX_THREADS
     for process in candidates:
         names = processes.threads(process.pid, min(room, processes.MAX_THREADS))
         room -= len(names)
-        threads += [(process.pid, name) for name in names]
         examined.append(_examine(process, names, session_leader.tty))
+    hidden = [thread for one in examined for thread in one.hidden]
     if modes and modes.hides_lines and not modes.unread_bytes:
-        hidden = [thread for one in examined for thread in one.hidden]
         found = hidden_waits.find(hidden, terminal)
         examined = [_with_hidden_waits(one, found) for one in examined]
     # A program that has just changed the modes may have begun to wait in the old or the new ones.
@@ -156,11 +203,10 @@ def _look_at_terminal(
         readers += one.threads
     group_members = [one.stat for one in members if one.stat.pgrp == group]
     front = _front(session_leader, group_members)
-    named = processes.read_stat(front.pid) if front else None
     snapshot = Snapshot(
         group=group,
         pid=front.pid if front else None,
-        foreground=plain_name((named or front).comm) if front else None,
+        foreground=plain_name(front.comm) if front else None,
         modes=modes,
         waiting=_waiting(members, modes),
         relays=any(
@@ -168,11 +214,11 @@ def _look_at_terminal(
         ),
         readers=tuple(readers),
         reader_ns=sum(one.threads_ns for one in members),
-        threads=tuple(threads) if room > 0 else (),
-        threads_ns=sum(one.cpu_ns for one in examined),
         is_at_work=any(one.stat.state in "RD" for one in members),
         cpu_ns=sum(one.cpu_ns for one in members),
         printed_bytes=printed_bytes,
+        # Hidden threads are asked again and again.
+        runs=() if hidden or room <= 0 else tuple(runs.items()),
     )
     if modes is None or modes.is_canonical:
         return snapshot
@@ -184,16 +230,16 @@ def _look_at_terminal(
 
 def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
     """Find which of these threads of a process wait for a terminal."""
+    cpu_ns = processes.run_ns(process.pid)
     if process.state in "Tt":
-        return _Member(process, sum(processes.cpu_ns(process.pid, name) for name in names))
+        return _Member(process, cpu_ns)
     waiting = Waiting.NONE
     has_own_terminals = False
     threads: list[Thread] = []
     hidden: list[Thread] = []
-    cpu_ns = threads_ns = 0
+    threads_ns = 0
     for name in names:
-        thread_ns = processes.cpu_ns(process.pid, name)
-        cpu_ns += thread_ns
+        thread_ns = processes.cpu_ns(process.pid, name) if len(names) > 1 else cpu_ns
         wait = wait_of(process.pid, name, tty)
         if wait is None:
             waiting = max(waiting, Waiting.UNKNOWN)
@@ -286,18 +332,20 @@ def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> 
     A relay, such as `script`, waits for keys at the terminal of `snapshot`, and passes them on to
     the terminal of a descendant.
     """
-    for leader in _descendants(relay):
+    for leader in _descendants(relay, {}):
         is_living = leader.state not in "ZX"
         if is_living and leader.session == leader.pid and leader.tty not in (0, relay.tty):
             break
     else:
         return replace(snapshot, relays=True)
-    candidates = _foreground_processes(leader)
+    candidates = _foreground_processes(leader, list(_descendants(leader, {})), {})
     if leader.pgrp == leader.tpgid:  # it may be in the foreground itself
         candidates.insert(0, leader)
     # By its number, since the session leader's standard input may be another terminal.
     terminal = f"/dev/pts/{os.minor(terminals.device(leader.tty))}"
-    behind = _look_at_terminal(leader, candidates, terminal, snapshot.printed_bytes, hidden_waits)
+    behind = _look_at_terminal(
+        leader, candidates, terminal, snapshot.printed_bytes, hidden_waits, {}
+    )
     return replace(
         snapshot,
         modes=behind.modes,
@@ -305,6 +353,6 @@ def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> 
         relays=behind.relays,
         readers=behind.readers,
         reader_ns=behind.reader_ns,
-        threads=(),
+        runs=(),
         cpu_ns=snapshot.cpu_ns + behind.cpu_ns,
     )

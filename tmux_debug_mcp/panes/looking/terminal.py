@@ -22,7 +22,7 @@ from .activity import (
     prompting,
     unread_s,
 )
-from .snapshot import look
+from .snapshot import has_run, look
 
 
 class Terminal:
@@ -75,7 +75,7 @@ class Terminal:
 
     def glance(self) -> Activity:
         """Take a new snapshot, and return what the pane is doing, without a second snapshot."""
-        snapshot = look(self._pane_pid, self._log.size, self._hidden_waits)
+        snapshot = look(self._pane_pid, self._log.size, self._hidden_waits, self._last)
         now = self._clock.now()
         if self._last is None or self._last.wait_key != snapshot.wait_key:
             self._wait_since = now
@@ -86,20 +86,10 @@ class Terminal:
     def unchanged(self) -> Activity | None:
         """Return what the pane is doing; None if something may have happened since the last look.
 
-        Nothing has if /proc says the same of pane.sh, and the threads that wait for the terminal
-        have not run. If none waits, all threads that could begin to must not have run.
+        Nothing has if no process has run and nothing was printed.
         """
         last = self._last
-        if last is None or last.printed_bytes != self._log.size:
-            return None
-        threads, spent_ns = last.readers, last.reader_ns
-        if not threads and not last.is_at_work:
-            threads, spent_ns = last.threads, last.threads_ns
-        if not threads:
-            return None
-        if processes.stat_line(self._pane_pid) != last.leader_line:
-            return None
-        if sum(processes.cpu_ns(*thread) for thread in threads) != spent_ns:
+        if last is None or last.is_at_work or last.printed_bytes != self._log.size or has_run(last):
             return None
         return self._tracker.step(last, self._clock.now())
 

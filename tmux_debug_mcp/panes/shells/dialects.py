@@ -205,12 +205,11 @@ def foreground_shell(pane_pid: int) -> Shell | None:
     pid = stat.tpgid
     if pid == stat.pgrp:
         pid = next(iter(processes.children(pane_pid)), 0)
-    return shell_of(pid) if pid > 0 else None
+    return shell_of(processes.read_stat(pid)) if pid > 0 else None
 
 
-def shell_of(pid: int) -> Shell | None:
-    """Return a process as a shell, None if it is another program or a subshell."""
-    process = processes.read_stat(pid)
+def shell_of(process: processes.Stat | None) -> Shell | None:
+    """Return a process as a shell; None if there is none, or another program or a subshell."""
     if process is None or process.is_fork:
         return None
     name = processes.program(process.pid)
