@@ -17,6 +17,7 @@ from tmux_debug_mcp.logs.reading import (
 )
 from tmux_debug_mcp.vt.transcript import Transcript
 
+CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 STRINGS = [
     (b"\033]1337;File=inline=1:", b"iVBORw0KGgo", b"\a"),
     (b"\033]52;c;", b"iVBORw0KGgo=\r\n", b"\033\\"),
@@ -101,6 +102,56 @@ async def test_no_turn_looks_for_two_things_far_back_in_a_flood(tmp_path: Path) 
         await anyio.lowlevel.checkpoint()
 
     assert (4 << 20) < most["bytes of logs"] < (5 << 20)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+async def test_transcript_that_goes_on_from_an_earlier_cursor_is_as_one_made_anew(
+    tmp_path: Path, path: Path
+) -> None:
+    """Those made anew know the log from its beginning here."""
+    log = log_of(tmp_path, path.read_bytes()[:8192])
+    choose = random.Random(path.stem)  # noqa: S311
+    for cursor in sorted(choose.randrange(log.size) for _ in range(8)):
+        going_on = await transcript_from(log, cursor)
+        known, log.known = log.known, None
+        assert known
+        assert known.cursor == cursor
+        anew = await transcript_from(log, cursor)
+        log.known = known
+        for transcript in (going_on, anew):
+            transcript.feed(log.read(cursor, log.size - cursor))
+        assert going_on.text() == anew.text()
+        assert going_on.screen() == anew.screen()
+
+
+async def test_transcript_goes_on_only_from_what_is_near_and_of_the_same_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(tmp_path, b"%\r\n" * 40_000)
+    read = log.read
+    sizes: list[int] = []
+
+    def counted(start: int, size: int) -> bytes:
+        data = read(start, size)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(log, "read", counted)
+
+    async def bytes_for(cursor: int) -> int:
+        sizes.clear()
+        await transcript_from(log, cursor)
+        return sum(sizes)
+
+    assert await bytes_for(60_000) > 8192
+    assert await bytes_for(60_100) == 100
+    assert await bytes_for(90_000) > 8192
+    assert await bytes_for(50_000) > 8192
+    assert await bytes_for(90_010) == 10
+    log.resize(40, 10)
+    assert await bytes_for(90_010) > 8192
+    log.kept_from = 90_020
+    assert await bytes_for(90_050) > 40  # what was in between is gone
 
 
 @pytest.mark.parametrize("max_characters", [1, 2, 7, 50, 99, 100, 101, 150])

@@ -15,6 +15,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
+from tmux_debug_mcp.vt.transcript import Transcript
 
 from .timing import MAX_TIMING_BYTES, Timing
 
@@ -34,6 +35,14 @@ class Mark(NamedTuple):
     exit_code: int
 
 
+class Known(NamedTuple):
+    """A transcript whose screen, of a size in columns and rows, is as it was at a cursor."""
+
+    cursor: int
+    size: tuple[int, int]
+    transcript: Transcript
+
+
 class Log:
     """A pane's log, which exists from before the first byte until `close`.
 
@@ -46,6 +55,7 @@ class Log:
         fd: The file descriptor, which the log owns; -1 when it is closed.
         kept_from: The cursor of the oldest byte that is kept.
         timing: When it grew, and when the terminal's size changed.
+        known: What `positioning` knows of one place in it, if anything.
     """
 
     def __init__(
@@ -70,6 +80,7 @@ class Log:
         self.timing = timing or Timing(self._clock.wall())
         self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = files.first_data(fd)
+        self.known: Known | None = None
         self._made_at = self._grew_at = self._looked_at = self._clock.now()
         self._size_at_look = 0
 

@@ -4,6 +4,8 @@ What bytes mean depends on the terminal's screen, modes and character sets. A lo
 these. They are derived from the bytes before the cursor, as far back as nearly all programs need.
 """
 
+import copy
+
 import anyio.lowlevel
 
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
@@ -11,7 +13,7 @@ from tmux_debug_mcp.vt.drawing import Drawing, last_switch
 from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .log import Log
+from .log import Known, Log
 from .pacing import pieces
 
 # How far back to look for what the screen shows, and for the line editor and the character sets.
@@ -30,8 +32,26 @@ _BRACKETED_PASTE = b"\033[?2004"
 async def transcript_from(log: Log, cursor: int) -> Transcript:
     """Return a transcript whose screen is as it was at a cursor.
 
-    Its text contains only what comes after the cursor, not what the screen showed there.
+    Its text contains only what comes after the cursor, not what the screen showed there. The last
+    one is kept with the log, and goes on from its cursor to one that is near.
     """
+    known, log.known = log.known, None
+    size = log.columns, log.rows
+    oldest = max(log.kept_from, cursor - _SCREEN_BYTES)
+    if known and known.size == size and oldest <= known.cursor <= cursor:
+        transcript = known.transcript
+        for piece in pieces(log.read(known.cursor, cursor - known.cursor)):
+            transcript.feed(piece)
+            await anyio.lowlevel.checkpoint()
+        transcript.forget()
+    else:
+        transcript = await _new_transcript(log, cursor)
+    is_newest = known is None or known.cursor <= cursor
+    log.known = Known(cursor, size, transcript) if is_newest else known
+    return copy.deepcopy(transcript)
+
+
+async def _new_transcript(log: Log, cursor: int) -> Transcript:
     before = _modes_before(log, cursor)
     screen = before[-_SCREEN_BYTES:]
     switch = before.rfind(_BRACKETED_PASTE)
