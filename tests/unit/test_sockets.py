@@ -62,6 +62,22 @@ def test_table_of_ipv6_is_read() -> None:
     assert (mapped.address, mapped.peer) == ("127.0.0.1:8082", "127.0.0.1:50000")
 
 
+def test_both_families_are_listed_at_once(server: socket.socket) -> None:
+    states = 1 << sockets.TCP_LISTEN
+
+    def each() -> set[sockets.End]:
+        return {
+            *sockets.ends(socket.AF_INET, states=states),
+            *sockets.ends(socket.AF_INET6, states=states),
+        }
+
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        # Others on this machine may come and go meanwhile.
+        at_once = ask_until(lambda: set(sockets.listening()), lambda ends: ends == each())
+
+        assert {inode(server), inode(other)} <= {end.inode for end in at_once}
+
+
 @pytest.mark.parametrize(("host", "is_dual", "shown"), LISTENERS.values(), ids=LISTENERS)
 def test_address_is_as_ss_shows_it(host: str, is_dual: bool, shown: str) -> None:  # noqa: FBT001
     family = socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET
@@ -76,7 +92,7 @@ def test_without_netlink_the_table_tells_the_same(
 ) -> None:
     told = next(end for end in sockets.listening() if end.inode == inode(server))
 
-    def refuse(_request: bytes, _flags: int) -> Iterator[bytes]:
+    def refuse(*_: object) -> Iterator[bytes]:
         raise PermissionError
 
     monkeypatch.setattr(sockets, "_ask", refuse)

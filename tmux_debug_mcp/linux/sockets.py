@@ -5,6 +5,7 @@ refused, reading /proc/net/tcp takes some milliseconds. We see only sockets of o
 namespace. Source: sock_diag(7), the kernel's linux/inet_diag.h and linux/unix_diag.h; proc_net(5).
 """
 
+import functools
 import os
 import socket
 import struct
@@ -16,12 +17,15 @@ from . import processes
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
+_TCPDIAG_GETSOCK = 18  # of all families
 _NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 # struct nlmsghdr: length, type, flags, sequence, port.
 _HEADER = struct.Struct("=IHHII")
 # struct inet_diag_req_v2: family, protocol, extensions, states, and a struct inet_diag_sockid.
 _INET_REQUEST = struct.Struct("=BBBxI48s")
+# struct inet_diag_req: family, two lengths, extensions; an inet_diag_sockid; states, what to dump.
+_TCP_REQUEST = struct.Struct("=BBBB48sII")
 # struct inet_diag_msg: family, state; of the sockid the ports and addresses; uid and inode.
 _INET_MESSAGE = struct.Struct("=BBxx2s2s16s16s12x12xII")
 _INET_DIAG_SKV6ONLY = 11
@@ -35,6 +39,7 @@ _ATTRIBUTE = struct.Struct("=HH")
 _NO_COOKIE = 0xFFFFFFFF
 _ALL_STATES = 0xFFFFFFFF
 _TIMEOUT_S = 1.0
+_MAX_CACHED = 1024
 
 # States of TCP. Source: the kernel's net/tcp_states.h.
 TCP_ESTABLISHED, TCP_SYN_SENT, TCP_LISTEN = 1, 2, 10
@@ -90,7 +95,11 @@ class UnixEnd:
 def listening() -> list[End]:
     """Return the TCP sockets of this network namespace that listen."""
     states = 1 << TCP_LISTEN
-    return [*ends(socket.AF_INET, states=states), *ends(socket.AF_INET6, states=states)]
+    request = _TCP_REQUEST.pack(socket.AF_UNSPEC, 0, 0, 0, bytes(48), states, 0)
+    try:
+        return list(map(_listening_end, _ask(request, _NLM_F_DUMP, _TCPDIAG_GETSOCK)))
+    except OSError:
+        return [*ends(socket.AF_INET, states=states), *ends(socket.AF_INET6, states=states)]
 
 
 def ends(
@@ -154,6 +163,10 @@ def _inet_end(message: bytes) -> End:
     )
 
 
+# What the kernel says about a socket that listens seldom changes.
+_listening_end = functools.lru_cache(_MAX_CACHED)(_inet_end)
+
+
 def _host(packed: bytes) -> str:
     """Return an address as text; an IPv4 address of an IPv6 socket in the form of IPv4."""
     if len(packed) == 4:  # noqa: PLR2004
@@ -191,11 +204,9 @@ def unix_end(inode: int) -> UnixEnd | None:
     return UnixEnd(os.fsdecode(shown), peer, messages[0][2] == TCP_LISTEN)
 
 
-def _ask(request: bytes, flags: int) -> Iterator[bytes]:
+def _ask(request: bytes, flags: int, kind: int = _SOCK_DIAG_BY_FAMILY) -> Iterator[bytes]:
     """Yield the answers to a question about sockets. Raises OSError where the kernel refuses it."""
-    header = _HEADER.pack(
-        _HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST | flags, 0, 0
-    )
+    header = _HEADER.pack(_HEADER.size + len(request), kind, _NLM_F_REQUEST | flags, 0, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
         netlink.settimeout(_TIMEOUT_S)
         netlink.send(header + request)
@@ -203,11 +214,11 @@ def _ask(request: bytes, flags: int) -> Iterator[bytes]:
             data = netlink.recv(1 << 16)
             position = 0
             while position + _HEADER.size <= len(data):
-                length, kind, *_ = _HEADER.unpack_from(data, position)
+                length, answers, *_ = _HEADER.unpack_from(data, position)
                 body = data[position + _HEADER.size : position + length]
-                if kind == _NLMSG_DONE:
+                if answers == _NLMSG_DONE:
                     return
-                if kind == _NLMSG_ERROR:
+                if answers == _NLMSG_ERROR:
                     [number] = struct.unpack_from("=i", body)
                     raise OSError(-number, os.strerror(-number))
                 yield body

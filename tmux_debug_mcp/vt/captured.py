@@ -13,6 +13,7 @@ from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
 from .rows import Row
 from .sequences import LINK, SGR
 
+_BLANKS = " \t"
 _SGR = re.compile(SGR)
 _INVISIBLE = re.compile(f"{SGR}|{LINK}")
 # Letters of the line drawing set, between SO and SI, and an SI by itself.
@@ -38,7 +39,10 @@ def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
         text = with_line_drawing(text)
         if not ansi:
             text = _INVISIBLE.sub("", text)
-    lines = [_without_end(line) for line in text.split("\n")]
+    if "\033" in text:
+        lines = [_without_end(line) for line in text.split("\n")]
+    else:
+        lines = [line.rstrip(_BLANKS) for line in text.split("\n")]
     while lines and not _SGR.sub("", lines[-1]):
         lines.pop()
     return lines
@@ -47,13 +51,13 @@ def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
 def _without_end(line: str) -> str:
     """Return a line without blanks at its end; SGR sequences after or between them stay."""
     kept = ""
-    line = line.rstrip(" \t")
+    line = line.rstrip(_BLANKS)
     while line.endswith("m"):
         sequence = _SGR.fullmatch(line, line.rfind("\033"))
         if sequence is None:
             break
         kept = sequence[0] + kept
-        line = line[: sequence.start()].rstrip(" \t")
+        line = line[: sequence.start()].rstrip(_BLANKS)
     return line + kept
 
 

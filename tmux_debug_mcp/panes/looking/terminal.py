@@ -59,6 +59,7 @@ class Terminal:
         # The shells that were at their prompt before, by `Shell.start`.
         self._known_shells: set[tuple[int, int]] = set()
         self._made_at = self._clock.now()
+        self._is_begun = False  # see `_has_begun`
         self._last: Snapshot | None = None
         self._wait_since = math.inf
         self.wait_number = 0
@@ -244,6 +245,11 @@ class Terminal:
 
     def _has_begun(self) -> bool:
         """Return whether the pane's command has called execve(2), or has ended."""
+        if not self._is_begun:
+            self._is_begun = self._looks_begun()
+        return self._is_begun
+
+    def _looks_begun(self) -> bool:
         leader = processes.read_living(self._leader.pid, self._leader.starttime)
         if leader is None or leader.reaped:
             return True
