@@ -219,6 +219,31 @@ def test_second_look_sees_modes_that_another_program_has_set(reading: Reading) -
     assert [seen.modes and seen.modes.is_canonical for seen in (last, again)] == [True, False]
 
 
+def test_who_has_the_terminal_is_read_after_the_processor_times(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a process that hands it over in between would have run without a trace."""
+    [child] = processes.children(reading.leader)
+    group = look(reading.leader, 0).group
+    read_stat, run_ns = processes.read_stat, processes.run_ns
+    timed: set[int] = set()
+
+    def noted(pid: int) -> int:
+        timed.add(pid)
+        return run_ns(pid)
+
+    def handed_over(pid: int) -> processes.Stat | None:
+        stat = read_stat(pid)
+        if stat and pid == reading.leader and child not in timed:
+            stat.tpgid = -1
+        return stat
+
+    monkeypatch.setattr(processes, "run_ns", noted)
+    monkeypatch.setattr(processes, "read_stat", handed_over)
+
+    assert look(reading.leader, 0).group == group
+
+
 def test_look_that_leaves_processes_out_is_not_used_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,8 +11,9 @@ Programs keep running while a snapshot is taken, so the order of the reads matte
 
 - The modes are read before and after the threads. If a program changed them in between, as one that
   has just started may do, nothing counts as waiting.
-- The processor time of a process is read before anything else about it. If it runs after that, the
-  next snapshot shows more processor time.
+- The processor time of a process is read before anything else that it can change: who has the
+  terminal, for one, which all processes can. If it runs after that, the next snapshot shows more
+  processor time.
 - The name of the foreground is read last. If exec(2) changes it after that, the process has run,
   and the next snapshot shows more processor time.
 """
@@ -84,11 +85,11 @@ def look(
     if last and _is_still_so(last, terminal):
         return replace(last, printed_bytes=printed_bytes)
     runs = {pane_pid: processes.run_ns(pane_pid)}
+    # Not pane.sh itself, which only waits for its command.
+    below = list(_descendants(pane_pid, runs))
     session_leader = processes.read_stat(pane_pid)
     if session_leader is None or session_leader.reaped or session_leader.state == "Z":
         return Snapshot(is_over=True, printed_bytes=printed_bytes)
-    # Not pane.sh itself, which only waits for its command.
-    below = list(_descendants(session_leader, runs))
     candidates = _foreground_processes(session_leader, below, runs)
     snapshot = _look_at_terminal(
         session_leader, candidates, terminal, printed_bytes, hidden_waits or HiddenWaits(), runs
@@ -148,12 +149,12 @@ def _foreground_processes(
     ]
 
 
-def _descendants(process: Stat, runs: dict[int, int]) -> Iterator[Stat]:
+def _descendants(pid: int, runs: dict[int, int]) -> Iterator[Stat]:
     """Yield descendants of a process, up to the limits, zombies too, parents before children.
 
     Adds them to `runs`, with their processor times; clears it if the limits leave some out.
     """
-    parents = deque([process.pid])
+    parents = deque([pid])
     room = _MAX_PROCESSES
     threads_room = _MAX_THREADS
     while parents and room > 0:
@@ -332,13 +333,13 @@ def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> 
     A relay, such as `script`, waits for keys at the terminal of `snapshot`, and passes them on to
     the terminal of a descendant.
     """
-    for leader in _descendants(relay, {}):
+    for leader in _descendants(relay.pid, {}):
         is_living = leader.state not in "ZX"
         if is_living and leader.session == leader.pid and leader.tty not in (0, relay.tty):
             break
     else:
         return replace(snapshot, relays=True)
-    candidates = _foreground_processes(leader, list(_descendants(leader, {})), {})
+    candidates = _foreground_processes(leader, list(_descendants(leader.pid, {})), {})
     if leader.pgrp == leader.tpgid:  # it may be in the foreground itself
         candidates.insert(0, leader)
     # By its number, since the session leader's standard input may be another terminal.
