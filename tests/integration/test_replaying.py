@@ -109,7 +109,7 @@ async def test_recording_has_all_that_was_printed(tools: Tools) -> None:
     text = b"".join(events).decode()
     assert "oneä" in text
     assert "three" in text
-    assert "7777" not in text
+    assert "]7777;" not in text  # times may contain the number
     times = [float(event[1:].split(b",")[0]) for event in events]
     assert times == sorted(times)
     assert len(times) > 1

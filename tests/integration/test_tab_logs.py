@@ -86,7 +86,7 @@ async def test_log_shows_the_command_where_a_line_that_reads_it_was_typed(
     at = next(number for number, line in enumerate(shown) if line.endswith("echo one ⏎ echo é"))
     assert shown[at + 1 : at + 3] == ["one", "é"]
     assert "tmux-debug-mcp-" not in chunk["chunk"] + content
-    assert "7777" not in raw
+    assert "]7777;" not in raw
 
 
 async def test_markers_of_ours_are_in_no_line(tabs: Tabs, tab: str) -> None:
@@ -94,7 +94,7 @@ async def test_markers_of_ours_are_in_no_line(tabs: Tabs, tab: str) -> None:
     await tabs.execute(tab, "echo one")
     await tabs.execute(tab, "exit 3")
     for strip in (False, True):
-        assert "7777" not in (await tabs.read(tab, strip_ansi=strip))["content"]
+        assert "]7777;" not in (await tabs.read(tab, strip_ansi=strip))["content"]
 
 
 async def test_log_directory_that_somebody_removes_is_made_again(

@@ -169,10 +169,10 @@ async def test_streams_have_no_marks_of_ours_wherever_chunks_end(tabs: Tabs, tab
         text, at = await tabs.stream(tab, max_bytes=size)
         wholes.add(text)
     [whole] = wholes
-    assert "7777" not in whole
+    assert "]7777;" not in whole
     for start in range(0, at, 3):
         chunk = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=start)
-        assert "777" not in chunk["chunk"]
+        assert "]777" not in chunk["chunk"]
 
 
 async def test_tab_of_a_server_that_runs_is_streamed_in_whole_characters(
