@@ -276,13 +276,19 @@ async def remove(client: ControlClient, *commands: Command) -> None:
 
 
 @functools.cache
+def _path_of(name: str, path: str | None) -> str:
+    """Return the path of a program that every system has, given PATH; its name if it is missing."""
+    return shutil.which(name, path=path) or name
+
+
+@functools.cache
 def _default_signals(path: str | None) -> tuple[str, ...]:
     """Return the words before a program that restore the signals that tmux ignores.
 
     Then a program that reads the terminal in the background is stopped, as in any other terminal.
     There are no words if env(1) can't do that: busybox's, or GNU coreutils' before 8.31.
     """
-    words = (shutil.which("env", path=path) or "env", "--default-signal=TTIN,TTOU")
+    words = (_path_of("env", path), "--default-signal=TTIN,TTOU")
     with contextlib.suppress(OSError):
         quiet = subprocess.DEVNULL
         if (
@@ -312,9 +318,9 @@ def _words(
         added["PATH"] = f"{first}:{settings.programs_dir}"
     env = [word for name, value in added.items() for word in ("-e", f"{name}={value}")]
     path = settings.env.get("PATH")
-    sleep, tail = (shutil.which(name, path=path) or name for name in ("sleep", "tail"))
     wrapper = [*_default_signals(path), "/bin/sh", str(_PANE_SH), str(mark_file), log.writable]
-    wrapper += [settings.open_files, sleep, tail, str(directory(settings.cwd, new.cwd))]
+    wrapper += [settings.open_files, _path_of("sleep", path), _path_of("tail", path)]
+    wrapper += [str(directory(settings.cwd, new.cwd))]
     if variables_file:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
     program = new.program or [command_shell(settings), "-c", "--", new.command]

@@ -190,7 +190,6 @@ class Engine:
         pane_id = PaneId(f"debug-{self._made}")
         nonce = secrets.token_hex(8)
         log = self._new_log(client, pane_id, nonce)
-        self.listeners.read()
         before = self.listeners.version
         try:
             started = await start(client, self.settings, pane_id, new, log, nonce)

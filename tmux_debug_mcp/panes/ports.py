@@ -2,7 +2,7 @@
 
 The kernel lists all listening sockets at once. Finding out whose they are means reading the open
 files of processes, which takes as long for each pane. So each pane remembers which sockets are not
-its own: those that listened before it was made, and those that it has not had for
+its own: those that were seen before it was made, and those that it has not had for
 `Times.settled_s`.
 """
 
@@ -80,7 +80,7 @@ class Ports:
     Args:
         place: Where the pane is.
         listeners: The sockets that listen.
-        before: Their version before the pane was made.
+        before: Their version before the pane was made, as of the last time that they were read.
         clock: The clock.
     """
 

@@ -27,7 +27,7 @@ from tmux_debug_mcp.linux import calls, processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.linux.waits import HiddenWaits, Thread, wait_of
-from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, shell_of
+from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, in_front, shell_of
 from tmux_debug_mcp.vt.printable import plain_name
 
 from .activity import Snapshot, Waiting
@@ -95,14 +95,12 @@ def look(
         session_leader, candidates, terminal, printed_bytes, hidden_waits or HiddenWaits(), runs
     )
     named = processes.read_stat(snapshot.pid) if snapshot.pid else None
-    # If the foreground group is that of pane.sh, the pane's command counts.
-    is_leaders_group = session_leader.pgrp == session_leader.tpgid
-    command = below[0].pid if is_leaders_group and below else session_leader.tpgid
-    in_front = named if named and named.pid == command else processes.read_stat(command)
+    front = in_front(session_leader, [stat.pid for stat in below[:1]])
+    shell = named if named and named.pid == front else processes.read_stat(front)
     return replace(
         snapshot,
         foreground=plain_name(named.comm) if named else snapshot.foreground,
-        shell=shell_of(in_front),
+        shell=shell_of(shell),
     )
 
 

@@ -5,7 +5,7 @@ Shells need no setup and no hooks for this.
 
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -196,16 +196,24 @@ class Shell:
 def foreground_shell(pane_pid: int) -> Shell | None:
     """Return the shell in the foreground of a pane, given the pid of its pane.sh.
 
-    None if another program or a subshell is there. If the foreground group is that of pane.sh, the
-    pane's command counts.
+    None if another program or a subshell is there.
     """
     stat = processes.read_stat(pane_pid)
     if stat is None:
         return None
-    pid = stat.tpgid
-    if pid == stat.pgrp:
-        pid = next(iter(processes.children(pane_pid)), 0)
-    return shell_of(processes.read_stat(pid)) if pid > 0 else None
+    children = processes.children_of(pane_pid, str(pane_pid))  # a shell has one thread
+    return shell_of(processes.read_stat(in_front(stat, children)))
+
+
+def in_front(session_leader: processes.Stat, children: Sequence[int]) -> int:
+    """Return the pid of the program whose shell is at work in a pane, 0 if there is none.
+
+    That is the leader of the foreground group; but the pane's command, the first of pane.sh's
+    children, if pane.sh's own group is in the foreground.
+    """
+    if session_leader.tpgid != session_leader.pgrp:
+        return session_leader.tpgid
+    return children[0] if children else 0
 
 
 def shell_of(process: processes.Stat | None) -> Shell | None:
