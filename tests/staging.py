@@ -114,4 +114,4 @@ class _Place:
     leader = Stat(pid=-1)
     client: Any = None
     target = "%0"
-    window = "@0"
+    ids = "$0", "@0", "%0"

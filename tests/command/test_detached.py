@@ -100,7 +100,12 @@ def by_another_shell(shell: Shell, on_path: Path, *lines: str) -> str:
     """Return what a script prints that calls `tmux-debug` with these lines."""
     script = "\n".join(["set -e", *(f"{on_path}/tmux-debug {line} 2>&1" for line in lines)])
     done = subprocess.run(
-        ["bash", "-c", script], env=shell.env, cwd=shell.cwd, stdout=subprocess.PIPE, check=True
+        ["bash", "-c", script],
+        env=shell.env,
+        cwd=shell.cwd,
+        stdout=subprocess.PIPE,
+        check=True,
+        start_new_session=True,
     )
     return done.stdout.decode()
 
@@ -131,6 +136,21 @@ def test_what_another_directorys_server_does_is_said(
     assert elsewhere.run("wait", "web", "--idle", "0.1").stderr.startswith(by)
     assert elsewhere.run("kill", "-q", "web").stderr == ""
     assert not shell.run("list").stderr.startswith("tmux-debug: by")
+
+
+def test_script_is_told_once_that_it_uses_another_directorys_server(
+    shell: Shell, on_path: Path, tmp_path: Path
+) -> None:
+    by_another_shell(shell, on_path, "create --name web cat")
+    [server] = shell.servers()
+    by = f"tmux-debug: used server {server.pid} of {shell.cwd}\n"
+    elsewhere = replace(shell, cwd=tmp_path / "other")
+    elsewhere.cwd.mkdir()
+
+    for _ in range(2):
+        said = by_another_shell(elsewhere, on_path, "wait web --idle 0.1", "capture web | cat")
+        assert said.startswith(by)
+        assert said.count(by) == 1
 
 
 def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from clocks import TIMES
 from support import (
     PATIENCE_S,
     Tools,
@@ -25,7 +26,7 @@ from support import (
     until,
 )
 
-from tmux_debug_mcp.clock import Clock, Times
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.creation import MAX_COMMAND_BYTES
 from tmux_debug_mcp.settings import Settings
@@ -346,7 +347,7 @@ async def test_tmux_that_never_answers_is_an_error_and_not_the_end(
     tmux = tmp_path / "tmux-wrapper"
     tmux.write_text("#!/bin/sh\nexec sleep 1001\n")
     tmux.chmod(0o755)
-    clock = Clock(Times(tmux_start_s=0.2))
+    clock = Clock(replace(TIMES, tmux_start_s=0.2))
     async with in_process(replace(settings, tmux=str(tmux)), clock=clock) as tools:
         for _ in range(3):
             assert "tmux did not start: it said nothing" in await tools.error(

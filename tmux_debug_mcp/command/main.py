@@ -13,6 +13,7 @@ from tmux_debug_mcp.sockets.servers import (
     NoServerError,
     Server,
     WhichServerError,
+    identity,
     is_held,
     meant,
     running,
@@ -26,6 +27,7 @@ _REFUSED = 125
 _HELP = ("-h", "--help", "help")
 _QUIET = {"-q", "--quiet"}
 _SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Verbs that start a server if there is none.
 _STARTING = ("create", "run")
 # Verbs that say what keeps running when they are interrupted.
@@ -204,11 +206,27 @@ def _reach(wanted: str, words: list[str]) -> Connection:
             connection, _ = connect(parse_all([], os.environ), os.environ)
             return connection
         connection = Connection(server.socket)
-    if reason in (ONLY_ONE, HAS_PANE) and server.cwd != caller.cwd and not _QUIET & set(words):
+    is_elsewhere = reason in (ONLY_ONE, HAS_PANE) and server.cwd != caller.cwd
+    if is_elsewhere and not _QUIET & set(words) and not _was_told(server):
         from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  as in `main`
 
         write(2, visible(f"tmux-debug: used server {server.pid} of {server.cwd}") + "\n")
     return connection
+
+
+def _was_told(server: Server) -> bool:
+    """Return whether this process group has used a server of another directory before.
+
+    A script is one process group, so it is told once.
+    """
+    group = identity(os.getpgrp()).replace(" ", "-")
+    try:
+        os.close(os.open(f"{server.directory}/told-{group}", _NEW_FILE, 0o600))
+    except FileExistsError:
+        return True
+    except OSError:  # then it is told again
+        return False
+    return False
 
 
 def _panes_named(words: list[str]) -> list[str]:

@@ -198,19 +198,6 @@ def title(name: str) -> str:
     return "".join(one if one.isalnum() or one in "_.-" else "_" for one in name)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A pane that was started.
-
-    `ids` are our ids of its session, window and pane: `$N`, `@N` and `%N`. They count on across all
-    tmux servers of this server run. `size` is its columns and rows.
-    """
-
-    place: Place
-    ids: tuple[str, str, str]
-    size: tuple[int, int]
-
-
 async def start(
     client: ControlClient,
     settings: Settings,
@@ -218,8 +205,10 @@ async def start(
     new: NewPane,
     log: Log,
     nonce: str,
-) -> Started:
-    """Start a pane. A mark with the nonce will show its end. A failure leaves nothing behind.
+) -> Place:
+    """Start a pane that writes its output, and then a mark with the nonce, to a log.
+
+    A failure leaves nothing behind.
 
     Raises:
         ArgumentError: The directory is gone.
@@ -228,10 +217,10 @@ async def start(
     """
     destination = new.destination
     if destination is None:
-        window = f"{client.session}:{pane_id.rpartition('-')[2]}"
+        index = f"{client.session}:{pane_id.rpartition('-')[2]}"
         background = [] if new.is_shown else ["-d"]
-        command = ("new-window", *background, "-n", title(new.name or pane_id), "-t", window)
-        destination = Destination(command, window, undo=("kill-window", "-t", window))
+        command = ("new-window", *background, "-n", title(new.name or pane_id), "-t", index)
+        destination = Destination(command, index, undo=("kill-window", "-t", index))
     tag = f"{client.directory.name}/{pane_id}"
     size = ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}")
     usual_size = ("set-option", "-t", client.session, "-u", "default-size")
@@ -261,12 +250,12 @@ async def start(
         await remove(client, usual_size, destination.undo)
         raise
     [line] = blocks[len(destination.first) + 1]
-    target, pid, session, tmux_window, columns, rows = line.decode().split()
-    window = client.offsets.ours(tmux_window)
+    target, pid, session, window, columns, rows = line.decode().split()
+    log.begin(int(columns), int(rows))
+    ours = client.offsets.ours
+    ids = ours(session), ours(window), ours(target)
     leader = processes.read_stat(int(pid)) or processes.gone(int(pid))
-    place = Place(client, target, window, leader, tag)
-    ids = client.offsets.ours(session), window, client.offsets.ours(target)
-    return Started(place, ids, (int(columns), int(rows)))
+    return Place(client, target, ids, leader, tag)
 
 
 async def remove(client: ControlClient, *commands: Command) -> None:

@@ -192,14 +192,13 @@ class Engine:
         log = self._new_log(client, pane_id, nonce)
         before = self.listeners.version
         try:
-            started = await start(client, self.settings, pane_id, new, log, nonce)
-            log.begin(*started.size)
-            self.host.assign_offsets(*started.ids)
-            ports = Ports(started.place, self.listeners, before, self.clock)
+            place = await start(client, self.settings, pane_id, new, log, nonce)
+            self.host.assign_offsets(*place.ids)
+            ports = Ports(place, self.listeners, before, self.clock)
             pane = Pane(
                 pane_id,
                 new,
-                started.place,
+                place,
                 log,
                 self._events,
                 ports,

@@ -105,7 +105,7 @@ class Pane:
         self.place = place
         self.client = place.client
         self.target = place.target
-        self.window = place.window
+        _, self.window, _ = place.ids
         self.leader = place.leader
         self.log = log
         self.events = events

@@ -23,14 +23,15 @@ class Place:
     Attributes:
         client: The connection to its tmux server.
         target: tmux's id of the pane, such as %3.
-        window: Our id of the window that the pane was made in, such as @3.
+        ids: Our ids of its session, window and pane, when it was made: `$N`, `@N` and `%N`. They
+            count on across all tmux servers of this server run.
         leader: pane.sh at its start, the session leader of the pane's terminal.
         tag: The value of `processes.TAG` in the environment of all processes started in the pane.
     """
 
     client: ControlClient
     target: str
-    window: str
+    ids: tuple[str, str, str]
     leader: processes.Stat
     tag: str
 

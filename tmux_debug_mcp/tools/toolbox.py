@@ -110,8 +110,8 @@ class Toolbox:
         if entry is None:
             raise UnknownToolError(name, ", ".join(self._entries))
         tool, _, opened = entry
-        given = tool.parser.parse(arguments)
         try:
+            given = tool.parser.parse(arguments)
             if not tool.may_take_long:
                 return await tool.handler(opened, **given)
             async with _reporting(self._engine.clock, report):
