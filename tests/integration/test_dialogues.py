@@ -174,6 +174,36 @@ async def test_wait_goes_on_while_a_person_has_the_keyboard(tools: Tools) -> Non
     pane.keyboard.take_back()
 
 
+# Draws on the screen: the number of keys so far, the last one, and a row that never changes.
+DRAWS_KEYS = (
+    'bash --norc -c \'printf "\\033[?1049h"; n=0; key=none; while '
+    'printf "\\033[H\\033[2Jline %d of it\\r\\nkey %s\\r\\nline of all" $n $key; '
+    "read -rsn1 key; do [ $key = q ] && break; n=$((n + 1)); done; "
+    'printf "\\033[?1049lline that ends it\\n"\''
+)
+
+
+async def test_show_finds_rows_on_the_screen_after_each_step(tools: Tools) -> None:
+    await tools.create(DRAWS_KEYS, show="^line")
+    blocks = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=["a", "b", "c"], show="^line|b$"
+    )
+    assert blocks[1].split("\n") == [
+        *("line 1 of it", "line 2 of it", "key b"),
+        *("[screen]", "line 3 of it", "line of all"),
+    ]
+    # Without a screen at the end.
+    blocks = await tools.blocks("send_keys", pane_id="debug-1", keys=["d", "q"], show="^line")
+    assert blocks[1].split("\n") == ["line 4 of it", "line that ends it"]
+    # The program is started by the first step.
+    await tools.create("bash --norc")
+    blocks = await tools.blocks(
+        "send_keys", pane_id="debug-2", keys=[f"{DRAWS_KEYS} Enter", "x"], show="^line"
+    )
+    assert blocks[1].split("\n")[:2] == ["line 0 of it", "[screen]"]
+    assert blocks[1].split("\n")[2:] == ["line 1 of it", "line of all"]
+
+
 async def test_show_leaves_only_lines_that_match(tools: Tools) -> None:
     command = "seq 1 200; printf 'the end\\n'; cat"
     blocks, facts = await tools.answer(

@@ -251,6 +251,20 @@ class TestScreens:
         assert then.endswith("ZeroDivisionError: integer division or modulo by zero\n")
         assert "exited with code 1" in status
 
+    async def test_crash_leaves_out_a_last_screen_that_was_shown(self, tools: Tools) -> None:
+        program = python(
+            "import curses\ndef main(screen):\n"
+            " for row in range(49): screen.addstr(row, 0, f'row {row}')\n"
+            " screen.getkey()\n screen.erase()\n screen.addstr(99, 0, 'nowhere')\n"
+            "curses.wrapper(main)"
+        )
+        _, text, _ = await observe(tools, "create_pane", command=program, wait_for="row 48")
+        assert text.startswith("row 0\nrow 1\n")
+
+        _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="x")
+        assert text.startswith("Traceback (most recent call last):\n")
+        assert "exited with code 1" in status
+
     async def test_crash_with_a_full_screen_and_much_to_say_is_within_the_limit(
         self, tools: Tools
     ) -> None:

@@ -5,6 +5,7 @@ Raw text keeps its escape sequences, but not our marks. Text is read forward fro
 middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be trimmed.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import anyio.lowlevel
@@ -108,10 +109,23 @@ async def read_screen(log: Log, end: int) -> str:
 
     Empty if the log before the cursor was trimmed.
     """
-    start = max(log.kept_from, end - _REDRAW_BYTES)
-    paced = PacedTranscript(blank_transcript(log, start))
-    await paced.feed(log.read(start, max(0, end - start)))
-    return paced.screen()
+    [screen] = await read_screens(log, [end])
+    return screen
+
+
+async def read_screens(log: Log, ends: Sequence[int]) -> list[str]:
+    """Return what the screen showed at each of several cursors, in order, as `read_screen` does."""
+    screens = []
+    position = -1
+    for end in ends:
+        start = max(log.kept_from, end - _REDRAW_BYTES)
+        if position < start:
+            position = start
+            paced = PacedTranscript(blank_transcript(log, start))
+        await paced.feed(log.read(position, max(0, end - position)))
+        position = max(position, end)
+        screens.append(paced.screen())
+    return screens
 
 
 async def read_forward(

@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError
-from tmux_debug_mcp.logs.reading import read_screen
+from tmux_debug_mcp.logs.reading import read_screens
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
@@ -117,8 +117,14 @@ async def screen_rows_at(pane: Pane, cursor: int) -> list[str]:
 
     Return one empty row if the log before the cursor was trimmed.
     """
-    text = await read_screen(pane.log, cursor)
-    return with_commands(text, pane.jobs.commands).split("\n")
+    [rows] = await screens_at(pane, [cursor])
+    return rows
+
+
+async def screens_at(pane: Pane, cursors: Sequence[int]) -> list[list[str]]:
+    """Return the rows of the screen at each of several cursors, in order, as `screen_rows_at`."""
+    texts = await read_screens(pane.log, cursors)
+    return [with_commands(text, pane.jobs.commands).split("\n") for text in texts]
 
 
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:

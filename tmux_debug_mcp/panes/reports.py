@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby, pairwise
+from operator import itemgetter
 
 from tmux_debug_mcp.errors import PaneLostError, head
 from tmux_debug_mcp.logs.excerpts import (
@@ -26,7 +27,7 @@ from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import clean_text, read_abridged
 from tmux_debug_mcp.logs.searching import matching_lines
 
-from .capturing import ScreenRows, capture_screen_rows, screen_rows_at
+from .capturing import ScreenRows, capture_screen_rows, screen_rows_at, screens_at
 from .looking.activity import Activity
 from .looking.state import State
 from .observing import Observation
@@ -206,11 +207,10 @@ async def _shown(
     screen: ScreenRows | None,
     shows: Shows,
 ) -> Excerpt:
-    log = observation.pane.log
     spans = _spans(observation, end)
     parts = _parts(observation, spans, end)
     if shows.pattern is not None:
-        return await _matching(log, parts, screen, shows.pattern)
+        return await _matching(observation, parts, spans, screen, shows.pattern)
     room = shows.max_characters
     drawn = _NOTHING
     if screen:
@@ -352,23 +352,36 @@ async def _last_screen(observation: Observation, end: int, max_characters: int) 
     """Return the last screen of a program that has crashed, unless a result has shown it."""
     rows = await screen_rows_at(observation.pane, end)
     shown = observation.pane.shown
-    if not any(rows) or (shown and shown.is_whole and list(shown.rows) == rows):
+    # Programs that end clear some rows, such as the last one.
+    known = ["", *shown.rows] if shown and shown.is_whole else [""]
+    if all(row in known for row in rows):
         return _NOTHING
     drawn = cut_in_the_middle(folded(Excerpt(rows, [])), max_characters)
     return joined(note("the last screen"), drawn, note("then"))
 
 
 async def _matching(
-    log: Log, parts: Sequence[tuple[int, int]], screen: ScreenRows | None, pattern: str
+    observation: Observation,
+    parts: Sequence[tuple[int, int]],
+    spans: Sequence[tuple[int, int]],
+    screen: ScreenRows | None,
+    pattern: str,
 ) -> Excerpt:
     """Return the newest lines, and the rows of the screen, that match a pattern."""
+    log = observation.pane.log
     expression = compiled("show", pattern, is_for_bytes=True)
-    lines: list[str] = []
+    rows_now = screen.rows if screen else ()
+    found = []
     count = 0
+    for cursor, appeared in await _rows_between_steps(observation, spans):
+        rows = [row for row in appeared if row not in rows_now and expression.search(row.encode())]
+        found.append((cursor, rows))
+        count += len(rows)
     for start, end in parts:
-        found, number = await matching_lines(log, start, end, expression, MAX_SHOWN_LINES)
-        lines += found
+        lines, number = await matching_lines(log, start, end, expression, MAX_SHOWN_LINES)
+        found.append((start, lines))
         count += number
+    lines = [line for _, some in sorted(found, key=itemgetter(0)) for line in some]
     text = Excerpt(lines[-MAX_SHOWN_LINES:], [])
     if count > len(text.lines):
         text = joined(note(f"the newest {len(text.lines)} of {count} lines that match"), text)
@@ -379,10 +392,31 @@ async def _matching(
         ]
     if not screen or not numbers:
         return text if text.lines else note("no line matches `show`")
-    rows = Excerpt([screen.rows[number] for number in numbers], [])
+    drawn = Excerpt([screen.rows[number] for number in numbers], [])
     if screen.highlighted and screen.highlighted.row in numbers:
-        rows = joined(rows, note(_highlight(screen)))
-    return joined(text, note("screen"), rows) if text.lines else rows
+        drawn = joined(drawn, note(_highlight(screen)))
+    return joined(text, note("screen"), drawn) if text.lines else drawn
+
+
+async def _rows_between_steps(
+    observation: Observation, spans: Sequence[tuple[int, int]]
+) -> list[tuple[int, list[str]]]:
+    """Return the rows that appeared on the screen between the steps.
+
+    They come behind the cursor of the next step, until which they appeared.
+    """
+    start, *later = observation.steps or [observation.cursor]
+    drawn = [cursor for cursor in later if any(first < cursor <= last for first, last in spans)]
+    if not drawn:
+        return []
+    cursors = [start, *drawn][-MAX_SHOWN_LINES - 1 :]
+    screens = await screens_at(observation.pane, cursors)
+    if cursors[0] == start < spans[0][0]:  # no program drew then
+        screens[0] = []
+    return [
+        (cursor, [row for row in rows if row and row not in before])
+        for cursor, (before, rows) in zip(cursors[1:], pairwise(screens), strict=True)
+    ]
 
 
 def screen_excerpt(

@@ -122,7 +122,7 @@ async def _create(engine: Engine, new: NewPane) -> Pane:
     "once the pane is at rest. A string is key names alone ('C-c', 'Up Up Enter', 'F5'), a "
     "signal ('SIGTERM'), or text, which ends with ' Enter' or a line feed to press Enter: "
     "'ls -la Enter'. An array is steps, and so is each line of a text: ['break main Enter', "
-    "'run Enter', 'C-c']. A step waits until the program reads the terminal.",
+    "'run Enter', 'C-c']. Each step but C-c waits until the program reads the terminal.",
     CREATES,
     may_take_long=True,
 )
@@ -325,10 +325,11 @@ async def _check_cursor(pane: Readable, since: int) -> None:
 
 @TOOLSET.tool(
     "tmux_run",
-    "Run a command to its end; return its output and exit code. It may be a script that drives "
-    "panes: `tmux-debug create|send|wait|capture|kill`. With pane_id it runs in the shell at "
-    "its prompt there, which keeps directory and variables; without, in a pane of its own. If "
-    "it awaits input, the call returns: answer with tmux_send_keys. On timeout it gets C-c.",
+    "Run a command to its end; return its output and exit code. With pane_id it runs in the "
+    "shell at its prompt there, which keeps directory and variables; without, in a pane of its "
+    "own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it gets "
+    "C-c. A script can drive panes in one call: `tmux-debug create --name web CMD; "
+    "tmux-debug send web C-c n Enter --wait-for RE; tmux-debug capture web --pattern RE`.",
     DESTROYS,
     may_take_long=True,
 )
@@ -377,7 +378,7 @@ async def _output(log: Log, start: int, end: int) -> Excerpt:
     "tmux_wait",
     "Wait for a pane: until a line matches, it is quiet or listens, or, with none of these, "
     "until its program awaits input; or ends. Returns the output since the last keys, or the "
-    "screen. Given several panes, waits for the first.",
+    "screen.",
     READS,
     may_take_long=True,
 )
@@ -408,7 +409,7 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
 @TOOLSET.tool(
     "tmux_kill_pane",
     "End a pane: its program, all that this started, and the pane with its output. To signal "
-    "only the program, send 'C-c' or a signal's name with tmux_send_keys.",
+    "only the program, use tmux_send_keys.",
     DESTROYS,
 )
 async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
@@ -422,7 +423,7 @@ async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
 
 @TOOLSET.tool(
     "tmux_list_panes",
-    "List all panes as JSON: status, what is awaited, what blocks the program, ports, pid, exit "
+    "List panes as JSON: status, what is awaited, what blocks the program, ports, pid, exit "
     "code or signal.",
     READS,
 )

@@ -71,7 +71,9 @@ class SendKeys:
     size: Annotated[str | None, string("Resize it first, e.g. '80x24'; keys may be ''")] = None
     wait_for: _WaitFor = None
     stop_pattern: _StopPattern = None
-    show: _Show = None
+    show: Annotated[
+        str | None, string("Return only lines that match, on each step's screen too")
+    ] = None
     timeout_s: Annotated[
         float | None,
         _timeout("Max seconds to wait (default 1, with wait_for and for each step 30)"),
@@ -92,7 +94,7 @@ class CapturePane:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    command: Annotated[str, string("Shell command; may have several lines")]
+    command: Annotated[str, string("Shell command or script")]
     pane_id: Annotated[str | None, string("Pane with a shell at its prompt")] = None
     cwd: Annotated[str | None, string("Directory to run in, without pane_id")] = None
     show: _Show = None
@@ -103,7 +105,9 @@ class Run:
 class Wait:
     pane_id: Annotated[
         str | Sequence[str],
-        _one_or_several("Pane id or name, or an array of them", _MAX_PANES, 1, minLength=1),
+        _one_or_several(
+            "Pane id, name, or an array: waits for the first", _MAX_PANES, 1, minLength=1
+        ),
     ]
     pattern: Annotated[str | None, string("Regular expression for a line")] = None
     stop_pattern: _StopPattern = None
