@@ -325,6 +325,8 @@ def budgets(figures: Figures) -> list[Budget]:
     ]
     detached = median("start through a detached server") / median("interpreter")
     flood = median("capture 5 lines beside a flood") / median("capture 5 lines")
+    turns = figures.samples["a turn's work for a terminal"]
+    worsts = [max(turns)] if turns else []  # `--work` may leave all out
     return [
         Budget("cold start / bare", median("cold start") / median("bare: cold start"), 1.10, "×"),
         Budget("memory − bare", median("memory, MB") - median("bare: memory, MB"), 12, "MB"),
@@ -338,12 +340,7 @@ def budgets(figures: Figures) -> list[Budget]:
         Budget("capture beside a flood / quiet", flood, 5, "×"),
         Budget("wake-up of a wait", median("wake-up of a wait"), 5, "ms"),
         Budget("voluntary switches while idle", median("switches while idle"), 0, ""),
-        Budget(
-            "a turn's work for a terminal, at worst",
-            max(figures.samples["a turn's work for a terminal"]),
-            16,
-            "ms",
-        ),
+        *(Budget("a turn's work for a terminal, at worst", worst, 16, "ms") for worst in worsts),
         *(
             Budget(name, max(samples), 50, "ms")
             for name, samples in figures.samples.items()

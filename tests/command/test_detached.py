@@ -138,6 +138,21 @@ def test_what_another_directorys_server_does_is_said(
     assert not shell.run("list").stderr.startswith("tmux-debug: by")
 
 
+def test_server_is_stopped_from_its_directory_or_one_above(
+    shell: Shell, on_path: Path, tmp_path: Path
+) -> None:
+    by_another_shell(shell, on_path, "create --name web cat")
+    [server] = shell.servers()
+    elsewhere, above = replace(shell, cwd=tmp_path / "other"), replace(shell, cwd=shell.cwd.parent)
+    elsewhere.cwd.mkdir()
+
+    refused = elsewhere.run("stop")
+    assert refused.returncode == 125
+    assert f"Server {server.pid} serves another directory, {shell.cwd}" in refused.stderr
+    assert above.out("stop").startswith(f"Stopped server {server.pid}")
+    assert shell.servers() == []
+
+
 def test_script_is_told_once_that_it_uses_another_directorys_server(
     shell: Shell, on_path: Path, tmp_path: Path
 ) -> None:

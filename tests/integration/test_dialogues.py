@@ -6,6 +6,8 @@ import pytest
 from clocks import with_times
 from support import PATIENCE_S, Tools, python
 
+from tmux_debug_mcp.panes.reports import MAX_ASKED_CHARACTERS
+
 SCREEN = "printf '\\033[?1049h\\033[Htitle\\033[3;1Hbody'; read -rsn1; printf '\\033[?1049l'"
 
 
@@ -189,19 +191,37 @@ async def test_show_finds_rows_on_the_screen_after_each_step(tools: Tools) -> No
         "send_keys", pane_id="debug-1", keys=["a", "b", "c"], show="^line|b$"
     )
     assert blocks[1].split("\n") == [
-        *("line 1 of it", "line 2 of it", "key b"),
+        *("[screen]", "line 1 of it"),
+        *("[screen]", "line 2 of it", "key b"),
         *("[screen]", "line 3 of it", "line of all"),
     ]
     # Without a screen at the end.
     blocks = await tools.blocks("send_keys", pane_id="debug-1", keys=["d", "q"], show="^line")
-    assert blocks[1].split("\n") == ["line 4 of it", "line that ends it"]
+    assert blocks[1].split("\n") == ["[screen]", "line 4 of it", "line that ends it"]
     # The program is started by the first step.
     await tools.create("bash --norc")
     blocks = await tools.blocks(
         "send_keys", pane_id="debug-2", keys=[f"{DRAWS_KEYS} Enter", "x"], show="^line"
     )
-    assert blocks[1].split("\n")[:2] == ["line 0 of it", "[screen]"]
-    assert blocks[1].split("\n")[2:] == ["line 1 of it", "line of all"]
+    assert blocks[1].split("\n")[:2] == ["[screen]", "line 0 of it"]
+    assert blocks[1].split("\n")[2:] == ["[screen]", "line 1 of it", "line of all"]
+
+
+@pytest.mark.parametrize("show", [None, "^line"])
+async def test_screens_after_many_steps_are_the_newest(tools: Tools, show: str | None) -> None:
+    await tools.create(DRAWS_KEYS)
+    arguments = {"show": show} if show else {}
+    blocks = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=["x"] * 120, timeout_s=PATIENCE_S, **arguments
+    )
+    lines = blocks[1].split("\n")
+    assert lines[0] == "[earlier screens left out]"
+    assert len(blocks[1]) < MAX_ASKED_CHARACTERS
+    numbers = [
+        int(line.split()[1]) for line in lines if line.startswith("line ") and line[5] != "o"
+    ]
+    assert len(numbers) >= 50
+    assert numbers == list(range(121 - len(numbers), 121))
 
 
 async def test_show_leaves_only_lines_that_match(tools: Tools) -> None:

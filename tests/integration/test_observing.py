@@ -176,7 +176,8 @@ class TestScreens:
         )
 
         assert confirmation == "Sent keys to pane 'debug-1'"
-        assert text == "[row 3]\n    0 items"
+        before = "[screen]\n    2 items\n[screen]\n    1 items\n"  # after each other step
+        assert text == f"{before}[screen]\n[row 3]\n    0 items"
         assert "; matched; screen 200x50; " in status
 
     async def test_row_that_has_not_changed_does_not_match(self, tools: Tools) -> None:
@@ -246,10 +247,21 @@ class TestScreens:
         _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys=["d", "d", "d"])
 
         before, _, then = text.partition("\n[then]\n")
-        assert before == "[the last screen]\n\n    items to do:\n    1 items"
+        assert before == "[screen]\n    1 items"  # the last screen has nothing else that is new
         assert then.startswith("Traceback (most recent call last):\n")
         assert then.endswith("ZeroDivisionError: integer division or modulo by zero\n")
         assert "exited with code 1" in status
+
+    async def test_program_that_crashes_at_once_is_told_with_its_last_screen(
+        self, tools: Tools
+    ) -> None:
+        _, text, _ = await observe(
+            tools, "create_pane", command=LIST.replace("getkey()", "get_no_key()")
+        )
+
+        before, _, then = text.partition("\n[then]\n")
+        assert before == "[the last screen]\n\n    items to do:\n    3 items"
+        assert then.startswith("Traceback (most recent call last):\n")
 
     async def test_crash_leaves_out_a_last_screen_that_was_shown(self, tools: Tools) -> None:
         program = python(

@@ -204,7 +204,7 @@ async def test_run_in_its_own_pane_is_interrupted_in_time(tools: Tools) -> None:
     _, meta, status = await run(tools, "sleep 60", timeout_s=1)
 
     assert (meta["exit_code"], meta["signal"], meta["reason"]) == (130, "SIGINT", "timed_out")
-    assert "killed by SIGINT after " in status
+    assert "exited with code 130 (SIGINT) after " in status
 
 
 @with_times(interrupt_s=0.2)

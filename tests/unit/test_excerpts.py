@@ -13,6 +13,7 @@ from tmux_debug_mcp.logs.excerpts import (
     folded,
     gap,
     joined,
+    newest_lines,
 )
 
 
@@ -176,3 +177,19 @@ def test_line_that_has_to_stay_stays(keep: int) -> None:
     shown = cut_in_the_middle(Excerpt(lines, []), 9_500, keep)
     assert lines[keep] in shown.lines
     assert len(shown.text) <= 9_500
+
+
+@pytest.mark.parametrize(
+    ("most", "lines"),
+    [(1, ["[b]", "3"]), (2, ["2", "[b]", "3"]), (3, ["[a]", "1", "2", "[b]", "3"]), (9, None)],
+)
+def test_newest_lines_keep_the_notes_before_and_among_them(
+    most: int, lines: list[str] | None
+) -> None:
+    excerpt = Excerpt(["[a]", "1", "2", "[b]", "3"], [0, 3], 7)
+
+    found = newest_lines(excerpt, most)
+
+    assert found.lines == (lines or excerpt.lines)
+    assert [found.lines[number][0] for number in found.notes] == ["["] * len(found.notes)
+    assert found.cut_bytes == 7

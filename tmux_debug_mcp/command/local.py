@@ -95,7 +95,7 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
         raise CommandError(
             f"You have no server here, so there is nothing to stop.{error.others}"
         ) from None
-    if reason == ONLY_ONE:
+    if reason == ONLY_ONE and not server.cwd.startswith(f"{caller.cwd}/"):
         raise CommandError(
             f"Server {server.pid} serves another directory, {server.cwd}. To end it: tmux-debug "
             f"--server {server.pid} stop"

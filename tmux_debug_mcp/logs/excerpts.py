@@ -113,6 +113,19 @@ def joined(*parts: Excerpt) -> Excerpt:
     return Excerpt(lines, notes, cut_bytes)
 
 
+def newest_lines(excerpt: Excerpt, most: int) -> Excerpt:
+    """Return so many of the newest lines of an excerpt, with the notes before and among them."""
+    notes = set(excerpt.notes)
+    numbers = [number for number in range(len(excerpt.lines)) if number not in notes]
+    if len(numbers) <= most:
+        return excerpt
+    start = numbers[-most]
+    while start - 1 in notes:
+        start -= 1
+    later = [number - start for number in excerpt.notes if number >= start]
+    return Excerpt(excerpt.lines[start:], later, excerpt.cut_bytes)
+
+
 def gap(lines: int, size: int, advice: str = "") -> Excerpt:
     """Return the note for so many lines and bytes that are left out; 0 lines for a part of one."""
     what = f"{size:,} bytes"

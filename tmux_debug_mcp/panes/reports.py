@@ -6,10 +6,10 @@ shown, only the changed rows appear. A program that has crashed leaves no screen
 precedes what it printed then.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 
 from tmux_debug_mcp.errors import PaneLostError, head
@@ -20,6 +20,7 @@ from tmux_debug_mcp.logs.excerpts import (
     folded,
     gap,
     joined,
+    newest_lines,
     note,
 )
 from tmux_debug_mcp.logs.log import Log
@@ -48,7 +49,14 @@ _TOGETHER_BYTES = 1 << 16
 # How far back to look for the beginning of the line that a step was typed in.
 _MAX_LINE_BYTES = 4096
 
+# Of this many steps at most, the newest, screens are worked out.
+_MAX_STEPS = 50
+
 _NOTHING = Excerpt([], [])
+_EARLIER_SCREENS = note("earlier screens left out")
+
+# An excerpt, and the cursor of what it shows.
+Placed = tuple[int, Excerpt]
 
 
 class Reason(StrEnum):
@@ -212,6 +220,9 @@ async def _shown(
     if shows.pattern is not None:
         return await _matching(observation, parts, spans, screen, shows.pattern)
     room = shows.max_characters
+    steps = await _screens_of_steps(observation, spans, screen)
+    steps = _newest_screens(steps, room // 2)
+    room -= sum(len(one.text) for _, one in steps)
     drawn = _NOTHING
     if screen:
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
@@ -221,17 +232,23 @@ async def _shown(
     blocks: list[Excerpt] = []
     if has_crashed and spans and not screen:
         _, crashed_at = spans[-1]
-        last_screen = await _last_screen(observation, crashed_at, room // 2)
+        known = [row for _, one in steps for row in one.lines]
+        last_screen = await _last_screen(observation, crashed_at, known, room // 2)
         room -= len(last_screen.text)
         before = [part for part in parts if part[1] <= crashed_at]
         parts = parts[len(before) :]
-        blocks = [*await _lines(observation, before, room // 2, shows), last_screen]
-        room = max(room - sum(len(one.text) for one in blocks[:-1]), STEP_CHARACTERS)
-    blocks += await _lines(observation, parts, room, shows)
-    if not drawn.lines:
-        return joined(*blocks)
-    blocks = [_without_blank_ends(one) for one in blocks]
-    return joined(*blocks, note("screen"), drawn) if blocks else drawn
+        blocks = _in_order(steps, await _lines(observation, before, room // 2, shows))
+        room = max(room - sum(len(one.text) for one in blocks), STEP_CHARACTERS)
+        if last_screen.lines:
+            blocks.append(joined(note("the last screen"), last_screen))
+        if last_screen.lines or steps:
+            blocks.append(note("then"))
+        steps = []
+    blocks += _in_order(steps, await _lines(observation, parts, room, shows))
+    if drawn.lines:
+        blocks.append(joined(note("screen"), drawn) if blocks else drawn)
+    # A line feed at the end shows that the last line is whole.
+    return joined(*map(_without_blank_ends, blocks[:-1]), *blocks[-1:])
 
 
 def _spans(observation: Observation, end: int) -> list[tuple[int, int]]:
@@ -262,14 +279,15 @@ def _parts(
 
 async def _lines(
     observation: Observation, parts: Sequence[tuple[int, int]], max_characters: int, shows: Shows
-) -> list[Excerpt]:
+) -> list[Placed]:
     """Return the lines of parts of the log, each with its share of the room."""
     # Shares smaller than those of a step are worth nothing.
     most = max(2, max_characters // STEP_CHARACTERS)
     parts = _fewer(parts, most)
     extra = max(0, len(parts) - most)
     if extra and sum(end - start for start, end in parts) <= _TOGETHER_BYTES:
-        return [await _read_together(observation.pane.log, parts, max_characters)]
+        together = await _read_together(observation.pane.log, parts, max_characters)
+        return [(parts[0][0], together)]
     # The middle is left out, as in a long text.
     head_count = most // 4
     left_out = parts[head_count : head_count + extra]
@@ -283,12 +301,16 @@ async def _lines(
             if len(excerpts[index].text) > share:
                 excerpts[index] = await _read(observation, parts[index], share, shows)
             room -= len(excerpts[index].text) + 1
+    placed = [(start, one) for (start, _), one in zip(parts, excerpts, strict=True)]
     if left_out:
         size = sum(end - start for start, end in left_out)
-        excerpts.insert(head_count, gap(0, size))
-    excerpts = [one for one in excerpts if one.text.strip()]
-    # A line feed at the end shows that the last line is whole.
-    return [*map(_without_blank_ends, excerpts[:-1]), *excerpts[-1:]]
+        placed.insert(head_count, (left_out[0][0], gap(0, size)))
+    return [(start, one) for start, one in placed if one.text.strip()]
+
+
+def _in_order(*placed: Sequence[Placed]) -> list[Excerpt]:
+    """Return excerpts in the order of their cursors; of those at the same, the first given."""
+    return [excerpt for _, excerpt in sorted(chain(*placed), key=itemgetter(0))]
 
 
 async def _read_together(
@@ -348,16 +370,61 @@ def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
     return Excerpt(excerpt.lines[start:end], notes, excerpt.cut_bytes)
 
 
-async def _last_screen(observation: Observation, end: int, max_characters: int) -> Excerpt:
-    """Return the last screen of a program that has crashed, unless a result has shown it."""
+async def _last_screen(
+    observation: Observation, end: int, known: Sequence[str], max_characters: int
+) -> Excerpt:
+    """Return the last screen of a program that has crashed; nothing if all its rows are known."""
     rows = await screen_rows_at(observation.pane, end)
     shown = observation.pane.shown
+    if shown and shown.is_whole:
+        known = [*known, *shown.rows]
     # Programs that end clear some rows, such as the last one.
-    known = ["", *shown.rows] if shown and shown.is_whole else [""]
-    if all(row in known for row in rows):
+    if all(row == "" or row in known for row in rows):
         return _NOTHING
-    drawn = cut_in_the_middle(folded(Excerpt(rows, [])), max_characters)
-    return joined(note("the last screen"), drawn, note("then"))
+    return cut_in_the_middle(folded(Excerpt(rows, [])), max_characters)
+
+
+async def _screens_of_steps(
+    observation: Observation,
+    spans: Sequence[tuple[int, int]],
+    screen: ScreenRows | None,
+    is_meant: Callable[[str], bool] = bool,
+) -> list[Placed]:
+    """Return the rows that appeared on the screen after each step but the last, if any did.
+
+    They come with the cursor of the next step. Only rows that are meant and are not on the `screen`
+    now are among them; blank rows are never meant.
+    """
+    start, *later = observation.steps or [observation.cursor]
+    drawn = [cursor for cursor in later if any(first < cursor <= last for first, last in spans)]
+    if not drawn:
+        return []
+    cursors = [start, *drawn][-_MAX_STEPS - 1 :]
+    screens = await screens_at(observation.pane, cursors)
+    if cursors[0] == start < spans[0][0]:  # no program drew then
+        screens[0] = []
+    rows_now = screen.rows if screen else ()
+    placed = [(start, _EARLIER_SCREENS)] if len(drawn) > _MAX_STEPS else []
+    for cursor, (before, rows) in zip(cursors[1:], pairwise(screens), strict=True):
+        new = [row for row in rows if row not in before and row not in rows_now]
+        new = [row for row in new if row and is_meant(row)]
+        if new:
+            placed.append((cursor, joined(note("screen"), Excerpt(new, []))))
+    return placed
+
+
+def _newest_screens(placed: Sequence[Placed], max_characters: int) -> list[Placed]:
+    """Return the newest of the screens after steps, each with its share of the room at most."""
+    newest: list[Placed] = []
+    room = max_characters
+    for cursor, excerpt in reversed(placed):
+        part = cut_in_the_middle(folded(excerpt), STEP_CHARACTERS)
+        room -= len(part.text)
+        if room < 0:
+            newest.append((cursor, _EARLIER_SCREENS))
+            break
+        newest.append((cursor, part))
+    return newest[::-1]
 
 
 async def _matching(
@@ -370,53 +437,30 @@ async def _matching(
     """Return the newest lines, and the rows of the screen, that match a pattern."""
     log = observation.pane.log
     expression = compiled("show", pattern, is_for_bytes=True)
-    rows_now = screen.rows if screen else ()
+
+    def matches(row: str) -> bool:
+        return expression.search(row.encode()) is not None
+
+    steps = await _screens_of_steps(observation, spans, screen, matches)
+    count = sum(len(one.lines) - len(one.notes) for _, one in steps)
     found = []
-    count = 0
-    for cursor, appeared in await _rows_between_steps(observation, spans):
-        rows = [row for row in appeared if row not in rows_now and expression.search(row.encode())]
-        found.append((cursor, rows))
-        count += len(rows)
     for start, end in parts:
         lines, number = await matching_lines(log, start, end, expression, MAX_SHOWN_LINES)
-        found.append((start, lines))
+        found.append((start, Excerpt(lines, [])))
         count += number
-    lines = [line for _, some in sorted(found, key=itemgetter(0)) for line in some]
-    text = Excerpt(lines[-MAX_SHOWN_LINES:], [])
-    if count > len(text.lines):
-        text = joined(note(f"the newest {len(text.lines)} of {count} lines that match"), text)
+    text = newest_lines(joined(*_in_order(steps, found)), MAX_SHOWN_LINES)
+    shown = len(text.lines) - len(text.notes)
+    if count > shown:
+        text = joined(note(f"the newest {shown} of {count} lines that match"), text)
     numbers = []
     if screen:
-        numbers = [
-            number for number, row in enumerate(screen.rows) if expression.search(row.encode())
-        ]
+        numbers = [number for number, row in enumerate(screen.rows) if matches(row)]
     if not screen or not numbers:
         return text if text.lines else note("no line matches `show`")
     drawn = Excerpt([screen.rows[number] for number in numbers], [])
     if screen.highlighted and screen.highlighted.row in numbers:
         drawn = joined(drawn, note(_highlight(screen)))
     return joined(text, note("screen"), drawn) if text.lines else drawn
-
-
-async def _rows_between_steps(
-    observation: Observation, spans: Sequence[tuple[int, int]]
-) -> list[tuple[int, list[str]]]:
-    """Return the rows that appeared on the screen between the steps.
-
-    They come behind the cursor of the next step, until which they appeared.
-    """
-    start, *later = observation.steps or [observation.cursor]
-    drawn = [cursor for cursor in later if any(first < cursor <= last for first, last in spans)]
-    if not drawn:
-        return []
-    cursors = [start, *drawn][-MAX_SHOWN_LINES - 1 :]
-    screens = await screens_at(observation.pane, cursors)
-    if cursors[0] == start < spans[0][0]:  # no program drew then
-        screens[0] = []
-    return [
-        (cursor, [row for row in rows if row and row not in before])
-        for cursor, (before, rows) in zip(cursors[1:], pairwise(screens), strict=True)
-    ]
 
 
 def screen_excerpt(

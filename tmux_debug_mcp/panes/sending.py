@@ -199,7 +199,7 @@ async def _wait_until_ready(
             if observation and is_observed and await observation.has_stopped_at(size):
                 return _STOPPED
             if moment.ending:
-                verb = "was " if moment.ending.signal else ""
+                verb = "was " if moment.ending.was_killed else ""
                 return f"the program {verb}{moment.ending}"
             pane.keyboard.check_free()
             activity, waited_s = moment.activity, moment.now - begin

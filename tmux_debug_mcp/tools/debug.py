@@ -328,8 +328,8 @@ async def _check_cursor(pane: Readable, since: int) -> None:
     "Run a command to its end; return its output and exit code. With pane_id it runs in the "
     "shell at its prompt there, which keeps directory and variables; without, in a pane of its "
     "own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it gets "
-    "C-c. A script can drive panes in one call: `tmux-debug create --name web CMD; "
-    "tmux-debug send web C-c n Enter --wait-for RE; tmux-debug capture web --pattern RE`.",
+    "C-c. A script can drive panes; flags are named as these parameters: `tmux-debug create "
+    "--name web CMD; tmux-debug send web 'run x' Enter --wait-for RE; tmux-debug send web C-c`.",
     DESTROYS,
     may_take_long=True,
 )

@@ -71,9 +71,7 @@ class SendKeys:
     size: Annotated[str | None, string("Resize it first, e.g. '80x24'; keys may be ''")] = None
     wait_for: _WaitFor = None
     stop_pattern: _StopPattern = None
-    show: Annotated[
-        str | None, string("Return only lines that match, on each step's screen too")
-    ] = None
+    show: _Show = None
     timeout_s: Annotated[
         float | None,
         _timeout("Max seconds to wait (default 1, with wait_for and for each step 30)"),

@@ -7,6 +7,9 @@ from tmux_debug_mcp.linux import processes
 
 from .activity import Awaits
 
+# A program may end in order after these signals, and then often exits with 128+N itself.
+_ORDERLY = ("SIGINT", "SIGTERM")
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -46,15 +49,24 @@ class State:
         """Whether nothing more will be printed."""
         return not self.is_running and not self.may_grow
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether the signal has surely killed the program."""
+        return self.signal is not None and self.signal not in _ORDERLY
+
     def __str__(self) -> str:
         """Return the text that follows a pane's id: `exited with code 3 after 2.1 s`."""
         if self.is_running:
             return f"running {self.runtime_s:.1f} s"
         if self.is_lost:
             return f"was lost after {self.runtime_s:.1f} s"
-        if self.signal:
+        if self.was_killed:
             return f"killed by {self.signal} after {self.runtime_s:.1f} s"
-        return f"exited with code {self.exit_code} after {self.runtime_s:.1f} s"
+        code = str(self.exit_code)
+        if self.signal:
+            number = processes.signal_number(self.signal)
+            code = f"{processes.signal_exit_code(number)} ({self.signal})"
+        return f"exited with code {code} after {self.runtime_s:.1f} s"
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:

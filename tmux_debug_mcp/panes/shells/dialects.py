@@ -201,8 +201,7 @@ def foreground_shell(pane_pid: int) -> Shell | None:
     stat = processes.read_stat(pane_pid)
     if stat is None:
         return None
-    children = processes.children_of(pane_pid, str(pane_pid))  # a shell has one thread
-    return shell_of(processes.read_stat(in_front(stat, children)))
+    return shell_of(processes.read_stat(in_front(stat, processes.children(pane_pid))))
 
 
 def in_front(session_leader: processes.Stat, children: Sequence[int]) -> int:
