@@ -1,9 +1,10 @@
 """Reports: what was seen of a pane when a wait ended, and the text that shows it.
 
-A report shows the lines that were printed, and after them the screen if a program draws on it.
-Nothing is shown twice: what was drawn does not count as lines, and of a screen that a result has
-shown, only the changed rows appear. A program that has crashed leaves no screen, so its last one
-precedes what it printed then.
+A report shows the lines that were printed, and after them the screen if a program draws on it. If
+there were several steps, it also shows the rows that appeared on the screen after each. Nothing is
+shown twice: what was drawn does not count as lines, and of a screen that a result has shown, only
+the changed rows appear. A program that has crashed leaves no screen, so its last one precedes what
+it printed then.
 """
 
 from collections.abc import Callable, Sequence
