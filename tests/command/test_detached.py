@@ -110,6 +110,11 @@ def by_another_shell(shell: Shell, on_path: Path, *lines: str) -> str:
     return done.stdout.decode()
 
 
+def in_another_directory(shell: Shell, tmp_path: Path) -> Shell:
+    (tmp_path / "other").mkdir()
+    return replace(shell, cwd=tmp_path / "other")
+
+
 def test_script_that_changes_its_directory_has_its_server(
     shell: Shell, on_path: Path, tmp_path: Path
 ) -> None:
@@ -130,12 +135,16 @@ def test_what_another_directorys_server_does_is_said(
     by_another_shell(shell, on_path, "create --name web cat")
     [server] = shell.servers()
     by = f"tmux-debug: used server {server.pid} of {shell.cwd}\n"
-    elsewhere = replace(shell, cwd=tmp_path / "other")
-    elsewhere.cwd.mkdir()
+    elsewhere = in_another_directory(shell, tmp_path)
 
+    assert elsewhere.run("capture", "-q", "web").stderr == ""
     assert elsewhere.run("wait", "web", "--idle", "0.1").stderr.startswith(by)
-    assert elsewhere.run("kill", "-q", "web").stderr == ""
-    assert not shell.run("list").stderr.startswith("tmux-debug: by")
+    # Each script is told once.
+    for _ in range(2):
+        said = by_another_shell(elsewhere, on_path, "wait web --idle 0.1", "capture web | cat")
+        assert said.startswith(by)
+        assert said.count(by) == 1
+    assert "used server" not in shell.run("list").stderr
 
 
 def test_server_is_stopped_from_its_directory_or_one_above(
@@ -143,29 +152,13 @@ def test_server_is_stopped_from_its_directory_or_one_above(
 ) -> None:
     by_another_shell(shell, on_path, "create --name web cat")
     [server] = shell.servers()
-    elsewhere, above = replace(shell, cwd=tmp_path / "other"), replace(shell, cwd=shell.cwd.parent)
-    elsewhere.cwd.mkdir()
+    elsewhere, above = in_another_directory(shell, tmp_path), replace(shell, cwd=shell.cwd.parent)
 
     refused = elsewhere.run("stop")
     assert refused.returncode == 125
     assert f"Server {server.pid} serves another directory, {shell.cwd}" in refused.stderr
     assert above.out("stop").startswith(f"Stopped server {server.pid}")
     assert shell.servers() == []
-
-
-def test_script_is_told_once_that_it_uses_another_directorys_server(
-    shell: Shell, on_path: Path, tmp_path: Path
-) -> None:
-    by_another_shell(shell, on_path, "create --name web cat")
-    [server] = shell.servers()
-    by = f"tmux-debug: used server {server.pid} of {shell.cwd}\n"
-    elsewhere = replace(shell, cwd=tmp_path / "other")
-    elsewhere.cwd.mkdir()
-
-    for _ in range(2):
-        said = by_another_shell(elsewhere, on_path, "wait web --idle 0.1", "capture web | cat")
-        assert said.startswith(by)
-        assert said.count(by) == 1
 
 
 def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
