@@ -154,9 +154,13 @@ def test_server_is_stopped_from_its_directory_or_one_above(
     [server] = shell.servers()
     elsewhere, above = in_another_directory(shell, tmp_path), replace(shell, cwd=shell.cwd.parent)
 
+    refusal = f"Server {server.pid} serves another directory, {shell.cwd}"
     refused = elsewhere.run("stop")
     assert refused.returncode == 125
-    assert f"Server {server.pid} serves another directory, {shell.cwd}" in refused.stderr
+    assert refusal in refused.stderr
+    stop_from_nowhere = f"list >/dev/null; mkdir gone; cd gone; rmdir ../gone; {on_path}/tmux-debug"
+    said = by_another_shell(elsewhere, on_path, f"{stop_from_nowhere} stop 2>&1 || true; true")
+    assert refusal in said
     assert above.out("stop").startswith(f"Stopped server {server.pid}")
     assert shell.servers() == []
 

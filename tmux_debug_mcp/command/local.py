@@ -95,7 +95,8 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
         raise CommandError(
             f"You have no server here, so there is nothing to stop.{error.others}"
         ) from None
-    if reason == ONLY_ONE and not server.cwd.startswith(f"{caller.cwd}/"):
+    is_above = bool(caller.cwd) and server.cwd.startswith(f"{caller.cwd}/")
+    if reason == ONLY_ONE and not is_above:
         raise CommandError(
             f"Server {server.pid} serves another directory, {server.cwd}. To end it: tmux-debug "
             f"--server {server.pid} stop"

@@ -220,6 +220,8 @@ def _was_told(server: Server) -> bool:
     A script is one process group, so it is told once.
     """
     group = identity(os.getpgrp()).replace(" ", "-")
+    if not group:  # its leader is gone, or in another pid namespace
+        return False
     try:
         os.close(os.open(f"{server.directory}/told-{group}", _NEW_FILE, 0o600))
     except FileExistsError:
