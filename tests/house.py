@@ -66,7 +66,6 @@ PURE = {
     "tmux/pasting.py",
     "logs/excerpts.py",
     "panes/looking/activity.py",
-    "panes/running/outcomes.py",
     "panes/looking/state.py",
 }
 OF_IO = {"anyio", "os", "socket", "subprocess", "time"}

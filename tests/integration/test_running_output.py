@@ -9,11 +9,23 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
-from support import SHELLS, Tools, eventually, in_process, run, texts
+from clocks import with_times
+from support import (
+    PATIENCE_S,
+    SHELLS,
+    Gate,
+    Tools,
+    eventually,
+    in_process,
+    log_writer,
+    run,
+    texts,
+)
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.settings import Settings
 
 
@@ -133,6 +145,36 @@ async def test_log_whose_writer_ended_is_written_again(tools: Tools) -> None:
 
     text, _, status = await run(tools, "echo after", pane_id)
     assert (text, "some output was lost: there was no room for it" in status) == ("after\n", True)
+
+
+@with_times(late_output_s=10 * PATIENCE_S, max_late_output_s=10 * PATIENCE_S)
+async def test_run_whose_end_is_late_in_the_log_ends_when_it_comes(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    [pane] = tools.engine.panes
+    writing = log_writer(pane)
+    is_closed, closed = Job.is_closed, anyio.Event()
+
+    def is_closed_now(job: Job) -> bool:
+        if is_closed(job):
+            closed.set()
+        return is_closed(job)
+
+    monkeypatch.setattr(Job, "is_closed", is_closed_now)
+
+    async def write_late() -> None:
+        await eventually(lambda: pane.jobs.last is not None and pane.jobs.last.start is not None)
+        os.kill(writing, signal.SIGSTOP)
+        await gate.open()
+        await closed.wait()
+        os.kill(writing, signal.SIGCONT)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write_late)
+        with anyio.fail_after(PATIENCE_S):
+            text, facts, _ = await run(tools, f"cat {gate}; echo after", pane_id, timeout_s=600)
+    assert (text, facts["reason"], facts["exit_code"]) == ("after\n", "done", 0)
 
 
 async def test_run_whose_end_could_not_be_written_is_not_told_as_not_run(

@@ -36,10 +36,13 @@ class Excerpt(NamedTuple):
         return "\n".join(self.lines)
 
 
+NOTHING = Excerpt([], [])
+
+
 def excerpt_of(marked_text: str) -> Excerpt:
     """Return text, in which lines of ours begin with `NOTE`, as an excerpt; no lines if empty."""
     if not marked_text:
-        return Excerpt([], [])
+        return NOTHING
     lines = marked_text.split("\n")
     if NOTE not in marked_text:
         return Excerpt(lines, [])

@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from tmux_debug_mcp.errors import PaneLostError, head
 from tmux_debug_mcp.logs.excerpts import (
+    NOTHING,
     Excerpt,
     cut_in_the_middle,
     excerpt_of,
@@ -53,7 +54,6 @@ _MAX_LINE_BYTES = 4096
 # Of this many steps at most, the newest, screens are worked out.
 _MAX_STEPS = 50
 
-_NOTHING = Excerpt([], [])
 _EARLIER_SCREENS = note("earlier screens left out")
 
 # An excerpt, and the cursor of what it shows.
@@ -61,34 +61,68 @@ Placed = tuple[int, Excerpt]
 
 
 class Reason(StrEnum):
-    """Why a wait ended.
+    """Why a wait or a run is over.
+
+    Attributes:
+        INPUT: The program awaits something; no pattern can match before it gets it.
+        EXITED: The program has ended, or the pane is gone.
+        TIMED_OUT: The time is over. In a run, an interrupt has then ended the command.
+
+    Only waits end for these.
 
     Attributes:
         MATCHED: A line matches `pattern`.
         STOPPED: A line matches `stop_pattern`.
         IDLE: The pane was idle for `idle_s`.
         REST: The pane is at rest.
-        INPUT: The program awaits something; no pattern can match before it gets it.
         LISTENS: A process of the pane listens on `port`.
-        EXITED: The program has ended, or the pane is gone.
         FLOODED: More was printed than the log keeps, and no pattern was given.
-        TIMED_OUT: The time is over.
+
+    Only runs end for these.
+
+    Attributes:
+        DONE: The command has ended by itself.
+        INTERRUPTED: Somebody else interrupted the command.
+        RUNNING: Time ran out, and the command goes on despite interrupts.
+        GIVEN_UP: The shell gave the command up, because of an error in it.
+        SHELL_ENDED: The shell that ran the command, inside another one, has ended.
+        REPLACED: The shell has replaced itself with a program, by `exec`.
+        SHELL_STARTED: The command is, or has started, a shell that is now at its prompt.
+        SHELL_INTERRUPTED: The same, but time ran out, so we may have interrupted the shell's start.
     """
 
+    INPUT = "input"
+    EXITED = "exited"
+    TIMED_OUT = "timed_out"
     MATCHED = "matched"
     STOPPED = "stopped"
     IDLE = "idle"
     REST = "rest"
-    INPUT = "input"
     LISTENS = "listens"
-    EXITED = "exited"
     FLOODED = "flooded"
-    TIMED_OUT = "timed_out"
+    DONE = "done"
+    INTERRUPTED = "interrupted"
+    RUNNING = "running"
+    GIVEN_UP = "given_up"
+    SHELL_ENDED = "shell_ended"
+    REPLACED = "replaced"
+    SHELL_STARTED = "shell_started"
+    SHELL_INTERRUPTED = "shell_interrupted"
 
     @property
     def is_match(self) -> bool:
         """Whether a pattern matches."""
         return self in (Reason.MATCHED, Reason.STOPPED)
+
+    @property
+    def leaves_shell(self) -> bool:
+        """Whether the command of a run has left a shell at a prompt."""
+        return self in (Reason.SHELL_STARTED, Reason.SHELL_INTERRUPTED)
+
+    @property
+    def leaves_command(self) -> bool:
+        """Whether the command of a run goes on."""
+        return self.leaves_shell or self in (Reason.RUNNING, Reason.INPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,31 +143,37 @@ class Shows:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a wait saw first, and what was printed or shown until then.
+    """What a wait saw first, or how a run came out, and what was printed or shown until then.
 
     Attributes:
-        reason: Why the wait ended.
+        reason: Why it is over.
         pane: The pane.
         state: The pane's state then.
-        excerpt: What was printed, and the screen where a program draws on it.
+        excerpt: What was printed, and the screen where a program draws on it. A run leaves it empty
+            for its caller to read, unless the text is in no log.
         start: The cursor where the output begins.
         end: The cursor to go on from.
         screen: The columns and rows of the screen; None where no program draws on it.
         unseen_bytes: Output that was trimmed from the log before it could be matched.
         is_early: What matched came before the last step of keys.
         was_for_match: The wait was for a pattern.
+        exit_code: That of a run's command, as a shell reports it; None if there is none or it is
+            lost.
+        runtime_s: Seconds since the start of a run's command.
     """
 
     reason: Reason
     pane: Pane
     state: State
-    excerpt: Excerpt
     start: int
     end: int
+    excerpt: Excerpt = NOTHING
     screen: tuple[int, int] | None = None
     unseen_bytes: int = 0
     is_early: bool = False
     was_for_match: bool = False
+    exit_code: int | None = None
+    runtime_s: float = 0.0
 
 
 async def report(
@@ -173,9 +213,9 @@ async def report(
         reason,
         pane,
         state,
-        excerpt,
         min(observation.cursor, end),
         end,
+        excerpt,
         screen.size if screen else None,
         observation.unseen_bytes,
         is_early=is_early,
@@ -224,7 +264,7 @@ async def _shown(
     steps = await _screens_of_steps(observation, spans, screen)
     steps = _newest_screens(steps, room // 2)
     room -= sum(len(one.text) for _, one in steps)
-    drawn = _NOTHING
+    drawn = NOTHING
     if screen:
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
         drawn = screen_excerpt(screen, observation.pane.shown, row, room)
@@ -346,7 +386,7 @@ async def _read(
 ) -> Excerpt:
     """Return the lines of a part of the log. A flood is shown by its beginning and its end."""
     log, (start, end) = observation.pane.log, part
-    head = _NOTHING
+    head = NOTHING
     if observation.head and start == observation.cursor < log.kept_from:
         text = await clean_text(log, observation.head, start, is_line=True)
         whole, line_feed, rest = text[: max_characters // 4].rpartition("\n")
@@ -365,7 +405,7 @@ def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
     """Return an excerpt without blank lines at its ends."""
     filled = [index for index, line in enumerate(excerpt.lines) if line.strip()]
     if not filled:
-        return _NOTHING._replace(cut_bytes=excerpt.cut_bytes)
+        return NOTHING._replace(cut_bytes=excerpt.cut_bytes)
     start, end = filled[0], filled[-1] + 1
     notes = [index - start for index in excerpt.notes]
     return Excerpt(excerpt.lines[start:end], notes, excerpt.cut_bytes)
@@ -381,7 +421,7 @@ async def _last_screen(
         known = [*known, *shown.rows]
     # Programs that end clear some rows, such as the last one.
     if all(row == "" or row in known for row in rows):
-        return _NOTHING
+        return NOTHING
     return cut_in_the_middle(folded(Excerpt(rows, [])), max_characters)
 
 
@@ -488,7 +528,7 @@ def screen_excerpt(
             if highlight == before:
                 return excerpt
             if rows == shown.rows:
-                excerpt = _NOTHING
+                excerpt = NOTHING
         if before:
             highlight = highlight or "no single row is highlighted"
     return joined(excerpt, note(highlight)) if highlight else excerpt

@@ -14,7 +14,6 @@ from tmux_debug_mcp.errors import (
     PaneLostError,
 )
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
-from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher, compiled
 from tmux_debug_mcp.logs.reading import read_abridged, read_forward
 from tmux_debug_mcp.logs.searching import search
@@ -37,7 +36,6 @@ from tmux_debug_mcp.panes.reports import (
     Shows,
     report,
 )
-from tmux_debug_mcp.panes.running.outcomes import Outcome
 from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import Sending, send
 from tmux_debug_mcp.panes.sizing import given_size, resize
@@ -345,33 +343,31 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
         compiled("show", arguments.show)
     if arguments.pane_id is not None:
         pane = await engine.find(arguments.pane_id)
-        outcome = await run_in_shell(pane, command, timeout_s, _output)
-    else:
-        pane = await engine.create(new)
-        outcome = await run_in_pane(pane, timeout_s, _output)
+        with pane.keeping_log():
+            return await _ran(engine, await run_in_shell(pane, command, timeout_s), arguments)
+    pane = await engine.create(new)
+    with pane.keeping_log():
+        run = await run_in_pane(pane, timeout_s)
         await engine.retire_run_panes()
-    return await _ran(engine, pane, outcome, arguments)
+        return await _ran(engine, run, arguments)
 
 
-async def _ran(engine: Engine, pane: Pane, outcome: Outcome, arguments: Run) -> Answer:
+async def _ran(engine: Engine, run: Report, arguments: Run) -> Answer:
     """Return the answer of a run, as a wait shows it if the command goes on or `show` is given."""
-    taken = await engine.taken_port(pane, outcome.state, outcome.excerpt.text, None)
-    size = None
-    if outcome.reason.leaves_command or arguments.show is not None:
-        observation = await since_cursor(pane, Matcher(None, None), outcome.start)
-        await observation.read(outcome.end)
-        shows = Shows(MAX_CHARACTERS, _GAP_ADVICE, arguments.show)
-        seen = await report(observation, Reason.INPUT, None, shows, outcome.end)
-        outcome = replace(outcome, excerpt=seen.excerpt)
-        size = seen.screen
-    return ran(pane, outcome, arguments.timeout_s, size, taken)
-
-
-async def _output(log: Log, start: int, end: int) -> Excerpt:
-    excerpt, _ = await read_abridged(
-        log, start, end, MAX_CHARACTERS, folds=False, advice=_GAP_ADVICE
-    )
-    return excerpt
+    pane, advice = run.pane, _GAP_ADVICE
+    if run.end > run.start:
+        excerpt, _ = await read_abridged(
+            pane.log, run.start, run.end, MAX_CHARACTERS, folds=False, advice=advice
+        )
+        run = replace(run, excerpt=excerpt)
+    taken = await engine.taken_port(pane, run.state, run.excerpt.text, None)
+    if run.reason.leaves_command or arguments.show is not None:
+        observation = await since_cursor(pane, Matcher(None, None), run.start)
+        await observation.read(run.end)
+        shows = Shows(MAX_CHARACTERS, advice, arguments.show)
+        seen = await report(observation, Reason.INPUT, None, shows, run.end)
+        run = replace(run, excerpt=seen.excerpt, screen=seen.screen)
+    return ran(run, arguments.timeout_s, taken)
 
 
 @TOOLSET.tool(

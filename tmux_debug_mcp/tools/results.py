@@ -16,10 +16,9 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
-from tmux_debug_mcp.panes.running.outcomes import Outcome
 from tmux_debug_mcp.panes.waiting import Conditions
 
-from .toolset import Answer, ask_a_person, came_out
+from .toolset import Answer, ask_a_person, came_out, run_remark
 
 # The reason of a call that did not send all of its steps.
 NOT_SENT = "not_sent"
@@ -204,33 +203,28 @@ def screen_remark(size: tuple[int, int]) -> str:
     return f"screen {columns}x{rows}"
 
 
-def ran(
-    pane: Pane,
-    outcome: Outcome,
-    timeout_s: float,
-    screen: tuple[int, int] | None = None,
-    remark: str | None = None,
-) -> Answer:
-    """Return the answer of a run: the command's output, or its screen, and how it ended."""
+def ran(run: Report, timeout_s: float, remark: str | None) -> Answer:
+    """Return the answer of a run: the command's output, or its screen, and how it ended.
+
+    `remark` is None if there is nothing to add.
+    """
     facts = {
-        **meta(pane, outcome.state, outcome.excerpt),
-        "reason": outcome.reason,
-        "exit_code": outcome.exit_code,
-        "start_cursor": outcome.start,
-        "run_s": round(outcome.runtime_s, 3),
+        **meta(run.pane, run.state, run.excerpt),
+        "reason": run.reason,
+        "exit_code": run.exit_code,
+        "start_cursor": run.start,
+        "run_s": round(run.runtime_s, 3),
     }
-    output = outcome.excerpt.text
-    ending = outcome.remark(timeout_s)
-    remarks = [ending] if ending else []
-    if screen:
-        remarks.append(screen_remark(screen))
-    if outcome.exit_code is not None and outcome.state.is_running:  # else the state says so
-        remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
-    if remark:
-        remarks.append(remark)
-    blocks = [output, status(pane, outcome.state, *remarks)]
-    came = came_out(outcome.reason, outcome.state, outcome.exit_code)
-    return Answer(blocks, facts, pane.id, output, outcome=came)
+    remarks = [run_remark(run.reason, timeout_s)]
+    if run.screen:
+        remarks.append(screen_remark(run.screen))
+    if run.exit_code is not None and run.state.is_running:  # else the state says so
+        remarks.append(f"exit code {run.exit_code} after {run.runtime_s:.1f} s")
+    remarks.append(remark)
+    output = run.excerpt.text
+    blocks = [output, status(run.pane, run.state, *filter(None, remarks))]
+    came = came_out(run.reason, run.state, run.exit_code)
+    return Answer(blocks, facts, run.pane.id, output, outcome=came)
 
 
 def shown_command(command: str) -> str:

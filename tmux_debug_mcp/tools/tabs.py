@@ -8,21 +8,20 @@ helps. With a socket, tabs are windows of the user's own tmux server: see `Users
 import contextlib
 import os
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 from signal import Signals
 from typing import Annotated, Any, Literal
 
 from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.excerpts import Excerpt
-from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import read_chunk, read_end, read_last_lines
 from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
+from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, turn
-from tmux_debug_mcp.panes.running.outcomes import Outcome, RunReason
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_turn
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.stopping import stop
@@ -41,6 +40,7 @@ from .toolset import (
     came_out,
     json_answer,
     may_kill,
+    run_remark,
     started,
     state_facts,
 )
@@ -111,7 +111,7 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
 
 MAX_CHUNK_BYTES = 1 << 20
 _MAX_EARLIER_TABS = 20
-_TIMED_OUT = (RunReason.TIMED_OUT, RunReason.RUNNING, RunReason.SHELL_INTERRUPTED)
+_TIMED_OUT = (Reason.TIMED_OUT, Reason.RUNNING, Reason.SHELL_INTERRUPTED)
 
 
 class Tabs:
@@ -346,22 +346,33 @@ async def execute_command(
     check(NewPane(command))
     pane = tabs.usable(window_id)
     timeout_s = timeout_ms / 1000
-    show = partial(_output, is_raw=not strip_ansi)
-    outcome = await run_in_turn(pane, command, timeout_s, show)
-    came = came_out(outcome.reason, outcome.state, outcome.exit_code)
-    return json_answer(pane.window, _ran(pane, outcome, timeout_s), outcome.excerpt.text, came)
+    with pane.keeping_log():
+        run = await run_in_turn(pane, command, timeout_s)
+        if run.end > run.start:
+            run = replace(run, excerpt=await _output(run, is_raw=not strip_ansi))
+    came = came_out(run.reason, run.state, run.exit_code)
+    return json_answer(pane.window, _ran(run, timeout_s), run.excerpt.text, came)
 
 
-def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
+async def _output(run: Report, *, is_raw: bool) -> Excerpt:
+    """Return the end of a command's output."""
+    piece = await read_end(
+        run.pane.log, run.start, run.end, MAX_OUTPUT_CHARACTERS, is_line=not is_raw, is_raw=is_raw
+    )
+    return Excerpt(piece.text.split("\n"), [], piece.start - run.start)
+
+
+def _ran(run: Report, timeout_s: float) -> dict[str, Any]:
+    pane = run.pane
     result: dict[str, Any] = {
-        "output": outcome.excerpt.text,
-        "timed_out": outcome.reason in _TIMED_OUT,
+        "output": run.excerpt.text,
+        "timed_out": run.reason in _TIMED_OUT,
     }
-    if outcome.exit_code is not None:
-        result["exit_code"] = outcome.exit_code
+    if run.exit_code is not None:
+        result["exit_code"] = run.exit_code
     remarks = []
-    if outcome.reason is RunReason.INPUT:
-        awaits = outcome.state.awaits or Awaits.KEYS
+    if run.reason is Reason.INPUT:
+        awaits = run.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
         if awaits is Awaits.HIDDEN_INPUT:
             remarks.append(
@@ -372,27 +383,19 @@ def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
                 f"The command keeps running and awaits {awaits.value}: answer with start_process, "
                 "or stop it with stop_process."
             )
-    if outcome.excerpt.cut_bytes:
-        begin = max(outcome.start, pane.log.kept_from)
+    if run.excerpt.cut_bytes:
+        begin = max(run.start, pane.log.kept_from)
         remarks.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
-        result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end}
-        if begin > outcome.start:
-            result["skipped_bytes"] = begin - outcome.start
-            remarks.append(f"The first {begin - outcome.start} bytes are no longer kept.")
-    remark = outcome.remark(timeout_s)
-    if remark and outcome.reason is not RunReason.INPUT:
+        result |= {"truncated": True, "from_byte": begin, "next_byte": run.end}
+        if begin > run.start:
+            result["skipped_bytes"] = begin - run.start
+            remarks.append(f"The first {begin - run.start} bytes are no longer kept.")
+    remark = run_remark(run.reason, timeout_s)
+    if remark and run.reason is not Reason.INPUT:
         remarks.append(f"{remark[0].upper()}{remark[1:]}.")
-    if not outcome.state.is_running:
-        remarks.append(f"The tab has ended: {outcome.state}.")
+    if not run.state.is_running:
+        remarks.append(f"The tab has ended: {run.state}.")
     return noted(result, remarks)
-
-
-async def _output(log: Log, start: int, end: int, *, is_raw: bool) -> Excerpt:
-    """Return the end of a command's output."""
-    piece = await read_end(
-        log, start, end, MAX_OUTPUT_CHARACTERS, is_line=not is_raw, is_raw=is_raw
-    )
-    return Excerpt(piece.text.split("\n"), [], piece.start - start)
 
 
 @TOOLSET.tool(

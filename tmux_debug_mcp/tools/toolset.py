@@ -16,6 +16,7 @@ from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.readable import Readable
+from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.settings import Settings
 
 from .arguments import Parser, parameters_of
@@ -26,6 +27,8 @@ TOOLSETS = ("debug", "tabs", "terminal", "tmux")
 READS: Mapping[str, bool] = {"read_only_hint": True}
 CREATES: Mapping[str, bool] = {"destructive_hint": False}
 DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
+
+_RUNS_SHELL = "it runs a shell, which is at its prompt; the next command there runs in that shell"
 
 # What a toolset's handlers work with.
 T = TypeVar("T")
@@ -54,7 +57,7 @@ class Answer:
 
 
 def came_out(reason: str, state: State, exit_code: int | None = None) -> Mapping[str, Any]:
-    """Return how a call came out: by a Reason, a RunReason or a reason of ours.
+    """Return how a call came out: by a Reason or a reason of ours.
 
     `exit_code` is that of what ran in the pane, if it was not the pane's own program.
     """
@@ -101,6 +104,23 @@ def state_facts(state: State) -> dict[str, Any]:
         "lost": state.is_lost or None,
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def run_remark(reason: Reason, timeout_s: float) -> str | None:
+    """Return a remark on how a run came out, None if its command or its pane ended by itself."""
+    timed_out = f"timed out after {timeout_s:g} s"
+    remarks = {
+        Reason.TIMED_OUT: f"{timed_out} and interrupted",
+        Reason.RUNNING: f"{timed_out}, interrupted twice, and still runs",
+        Reason.INTERRUPTED: "interrupted",
+        Reason.GIVEN_UP: "the shell gave up the command",
+        Reason.SHELL_ENDED: "the shell ended",
+        Reason.REPLACED: "the shell was replaced",
+        Reason.SHELL_STARTED: _RUNS_SHELL,
+        Reason.SHELL_INTERRUPTED: f"{timed_out} and interrupted; {_RUNS_SHELL}",
+        Reason.INPUT: "it keeps running",
+    }
+    return remarks.get(reason)
 
 
 Handler = Callable[Concatenate[T, ...], Awaitable[Answer]]

@@ -14,7 +14,6 @@ import mcp_types as types
 import orjson
 
 from tmux_debug_mcp.panes.reports import Reason
-from tmux_debug_mcp.panes.running.outcomes import RunReason
 from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.results import NOT_SENT
 
@@ -44,11 +43,11 @@ _WAIT_STATUSES: Mapping[str, int] = {
     Reason.TIMED_OUT: TIMED_OUT,
 }
 _RUN_STATUSES: Mapping[str, int] = {
-    RunReason.TIMED_OUT: TIMED_OUT,
-    RunReason.RUNNING: TIMED_OUT,
-    RunReason.SHELL_INTERRUPTED: TIMED_OUT,
-    RunReason.INPUT: AWAITS_INPUT,
-    RunReason.SHELL_STARTED: AWAITS_INPUT,
+    Reason.TIMED_OUT: TIMED_OUT,
+    Reason.RUNNING: TIMED_OUT,
+    Reason.SHELL_INTERRUPTED: TIMED_OUT,
+    Reason.INPUT: AWAITS_INPUT,
+    Reason.SHELL_STARTED: AWAITS_INPUT,
 }
 
 

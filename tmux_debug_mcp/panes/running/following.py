@@ -6,15 +6,13 @@ something, is its time over?
 A job is followed to its end mark, or until the shell has dropped it without one.
 """
 
-from collections.abc import Awaitable, Callable
-
 from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
 from tmux_debug_mcp.linux import processes, terminals
-from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import may_be_answered
 from tmux_debug_mcp.panes.looking.activity import Activity, Awaits
 from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.panes.watching import Watch
 
@@ -25,19 +23,15 @@ from .giving import (
     interrupt,
     last_exit_code,
 )
-from .outcomes import Outcome, RunReason
-
-# Reads the output in a log between two cursors; the first one is at the start of a line.
-ReadOutput = Callable[[Log, int, int], Awaitable[Excerpt]]
 
 # The exit code that shells report for a command that SIGINT ended.
 _INTERRUPTED = 130
 
 # What a reason becomes if we have interrupted the command before.
 _WHEN_INTERRUPTED = {
-    RunReason.DONE: RunReason.TIMED_OUT,
-    RunReason.GIVEN_UP: RunReason.TIMED_OUT,
-    RunReason.SHELL_STARTED: RunReason.SHELL_INTERRUPTED,
+    Reason.DONE: Reason.TIMED_OUT,
+    Reason.GIVEN_UP: Reason.TIMED_OUT,
+    Reason.SHELL_STARTED: Reason.SHELL_INTERRUPTED,
 }
 
 
@@ -55,7 +49,7 @@ class Follower:
         self._deadline = deadline
         self._interrupts = 0
 
-    def _unless_interrupted(self, reason: RunReason) -> RunReason:
+    def _unless_interrupted(self, reason: Reason) -> Reason:
         if self._interrupts:
             return _WHEN_INTERRUPTED[reason]
         return reason
@@ -96,9 +90,9 @@ class Follower:
         until = min(self._deadline, now + self._times.job_poll_s)
         await self._watch.wait(max(until, now + self._times.min_look_s))
 
-    async def _state(self, reason: RunReason) -> State:
+    async def _state(self, reason: Reason) -> State:
         pane, activity = self._pane, self._watch.activity
-        if reason is RunReason.INPUT and activity and not await pane.ending():
+        if reason is Reason.INPUT and activity and not await pane.ending():
             return pane.running(activity)
         return await pane.state()
 
@@ -106,31 +100,31 @@ class Follower:
 class PaneFollower(Follower):
     """Follows the command that a pane was made for. It isn't typed, so there is no `before`."""
 
-    async def outcome(self, read_output: ReadOutput) -> Outcome:
-        """Follow the command until the run is over, and return its outcome."""
-        log = self._pane.log
+    async def report(self) -> Report:
+        """Follow the command until the run is over, and return the report of the run."""
+        pane = self._pane
         reason = await self._follow()
         state = await self._state(reason)
         end = state.cursor
         if reason.leaves_shell:
-            end = _before_prompt(log, 0, end)
+            end = _before_prompt(pane.log, 0, end)
         elif state.is_lost:
-            reason = RunReason.EXITED
-        excerpt = await read_output(log, 0, end)
-        return Outcome(reason, _exit_code_of(state), state.runtime_s, state, excerpt, 0, end)
+            reason = Reason.EXITED
+        exit_code, runtime_s = _exit_code_of(state), state.runtime_s
+        return Report(reason, pane, state, 0, end, exit_code=exit_code, runtime_s=runtime_s)
 
-    async def _follow(self) -> RunReason:
+    async def _follow(self) -> Reason:
         pane = self._pane
         while not await pane.ending():
             if await has_started_shell(pane, None):
-                return self._unless_interrupted(RunReason.SHELL_STARTED)
+                return self._unless_interrupted(Reason.SHELL_STARTED)
             if await self._awaits_something():
                 await pane.drain()
-                return RunReason.INPUT
+                return Reason.INPUT
             if await self._resists_interrupts(has_begun=True):
-                return RunReason.RUNNING
+                return Reason.RUNNING
             await self._wait()
-        return self._unless_interrupted(RunReason.DONE)
+        return self._unless_interrupted(Reason.DONE)
 
 
 class JobFollower(Follower):
@@ -140,8 +134,8 @@ class JobFollower(Follower):
         super().__init__(watch, deadline)
         self._job = job
 
-    async def outcome(self, read_output: ReadOutput) -> Outcome:
-        """Follow the job until the run is over, and return its outcome.
+    async def report(self) -> Report:
+        """Follow the job until the run is over, and return the report of the run.
 
         Raises:
             JobNotTakenError: The shell did not take the job.
@@ -152,13 +146,13 @@ class JobFollower(Follower):
         state = await self._state(reason)
         start, end = self._output_range(reason, state)
         exit_code = job.exit_code
-        if reason is RunReason.GIVEN_UP:
+        if reason is Reason.GIVEN_UP:
             exit_code = await last_exit_code(pane, job.shell)
             if exit_code == _INTERRUPTED:
-                reason = RunReason.INTERRUPTED
-        elif reason is RunReason.EXITED:
+                reason = Reason.INTERRUPTED
+        elif reason is Reason.EXITED:
             exit_code = _exit_code_of(state)
-        elif reason is RunReason.TIMED_OUT and exit_code is None:
+        elif reason is Reason.TIMED_OUT and exit_code is None:
             exit_code = _INTERRUPTED
         if not reason.leaves_command:
             job.remove()
@@ -166,37 +160,37 @@ class JobFollower(Follower):
         # on the shell's command line.
         if await may_be_answered(pane.log, start, end):
             pane.keyboard.use_line()
-        excerpt = await read_output(pane.log, start, end)
-        return Outcome(reason, exit_code, job.runtime_s, state, excerpt, start, end)
+        runtime_s = job.runtime_s
+        return Report(reason, pane, state, start, end, exit_code=exit_code, runtime_s=runtime_s)
 
-    async def _follow(self) -> RunReason:
+    async def _follow(self) -> Reason:
         job, pane = self._job, self._pane
         poll_at = 0.0
         while True:
             ending = await pane.ending()
             if job.is_done():
-                return self._unless_interrupted(RunReason.DONE)
+                return self._unless_interrupted(Reason.DONE)
             if ending:
-                return RunReason.EXITED
+                return Reason.EXITED
             if self._clock.now() >= poll_at:  # for what leaves no trace in the log
                 poll_at = self._clock.now() + self._times.job_poll_s
                 reason = await self._reason_without_end()
                 if reason:
                     return reason
                 if await has_started_shell(pane, job):
-                    return self._unless_interrupted(RunReason.SHELL_STARTED)
+                    return self._unless_interrupted(Reason.SHELL_STARTED)
             if job.start is not None and await self._awaits_something() and not job.is_done():
                 await pane.drain()
                 pane.jobs.unreported = job
-                return RunReason.INPUT
+                return Reason.INPUT
             # A shell that has not read the line yet would take C-c as a key of that line.
             has_begun = job.start is not None or job.runtime_s > self._times.begin_s
             if await self._resists_interrupts(has_begun=has_begun):
                 pane.jobs.unreported = job
-                return RunReason.RUNNING
+                return Reason.RUNNING
             await self._wait()
 
-    async def _reason_without_end(self) -> RunReason | None:
+    async def _reason_without_end(self) -> Reason | None:
         """Return why the shell has dropped the job without an end mark.
 
         None if the shell is not done with the job, or the mark has come after all.
@@ -214,11 +208,13 @@ class JobFollower(Follower):
             pane.jobs.last = None
             raise JobNotTakenError(pane.id, job.shell.name)
         # The shell is done with the job, so the end mark is on its way or was never printed.
-        size = -1
+        late_s, size = self._times.late_output_s, pane.log.size
+        quiet_at = clock.now() + late_s
         deadline = clock.now() + self._times.max_late_output_s
-        while size != pane.log.size and not job.is_done() and clock.now() < deadline:
-            size = pane.log.size
-            await clock.sleep(self._times.late_output_s)
+        while not job.is_done() and clock.now() < min(quiet_at, deadline):
+            await self._watch.wait(min(quiet_at, deadline))
+            if pane.log.size > size:
+                size, quiet_at = pane.log.size, clock.now() + late_s
         if job.is_done() or await pane.ending():
             return None
         # The mark is also missing if the log had no room for it.
@@ -227,13 +223,13 @@ class JobFollower(Follower):
         if not shell.is_running():
             # Its process may still be there, running another program.
             has_ended = processes.read_living(shell.pid, shell.start[0]) is None
-            return RunReason.SHELL_ENDED if has_ended else RunReason.REPLACED
+            return Reason.SHELL_ENDED if has_ended else Reason.REPLACED
         # Without a line editor, as in dash, a shell does not reset the modes that a program left.
         # C-c then drops what it has read in those modes.
         if not shell.dialect.has_editor and terminals.restore(pane.leader.pid):
             await interrupt(pane, is_second=False)
         if await pane.terminal.prompt(self._times.take_s):
-            return self._unless_interrupted(RunReason.GIVEN_UP)
+            return self._unless_interrupted(Reason.GIVEN_UP)
         return None
 
     async def _check_log(self) -> None:
@@ -260,7 +256,7 @@ class JobFollower(Follower):
             return not self._job.is_closed()
         return not shell.is_interactive()
 
-    def _output_range(self, reason: RunReason, state: State) -> tuple[int, int]:
+    def _output_range(self, reason: Reason, state: State) -> tuple[int, int]:
         job, log = self._job, self._pane.log
         start = state.cursor if job.start is None else job.start
         if job.end is not None:

@@ -3,26 +3,27 @@
 A run ends with its command, or at its timeout, when it interrupts the command. It also ends when
 the command awaits something, since waiting would last until the timeout; the command then goes on
 without an interrupt.
+
+A run reads no output. Its caller does, and keeps the log of the pane open from before the run, so
+that a kill right after the command was typed leaves the output.
 """
 
 from tmux_debug_mcp.errors import JobNotTakenError
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.shells.dialects import unfinished
 from tmux_debug_mcp.panes.watching import watching
 
-from .following import JobFollower, PaneFollower, ReadOutput
+from .following import JobFollower, PaneFollower
 from .giving import at_empty_prompt, at_prompt, give, turn, wait_until_free
-from .outcomes import Outcome, RunReason
 
 MAX_OUTPUT_CHARACTERS = 40_000
 # The exit code that shells report for a syntax error.
 _SYNTAX_ERROR = 2
 
 
-async def run_in_shell(
-    pane: Pane, command: str, timeout_s: float, read_output: ReadOutput
-) -> Outcome:
+async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Report:
     """Run a command in the shell that is at its prompt in a pane.
 
     The timeout covers both reaching the prompt and the command.
@@ -36,16 +37,15 @@ async def run_in_shell(
         LogLostError: The shell took it, but its output could not be written to the log.
     """
     deadline = pane.clock.now() + timeout_s
-    with pane.keeping_log():  # a kill right after the command was typed leaves its output
-        try:
-            return await _run_once(pane, command, deadline, read_output)
-        except JobNotTakenError:
-            # A late answer of the terminal became the beginning of our line, or swallowed a key of
-            # it. So nothing ran, and now the answer is gone.
-            return await _run_once(pane, command, deadline, read_output)
+    try:
+        return await _run_once(pane, command, deadline)
+    except JobNotTakenError:
+        # A late answer of the terminal became the beginning of our line, or swallowed a key of it.
+        # So nothing ran, and now the answer is gone.
+        return await _run_once(pane, command, deadline)
 
 
-async def _run_once(pane: Pane, command: str, deadline: float, read_output: ReadOutput) -> Outcome:
+async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
     await wait_until_free(pane)
     await pane.check_running()
     pane.keyboard.check_free()
@@ -61,16 +61,14 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
             state = await pane.state()
             excerpt = Excerpt(error.removesuffix("\n").split("\n"), [])
             end = state.cursor
-            return Outcome(RunReason.DONE, _SYNTAX_ERROR, 0.0, state, excerpt, end, end)
+            return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
         job = pane.jobs.last = await give(pane, shell, command)
         before = pane.terminal.before_typing
     async with watching(pane, before) as watch:
-        return await JobFollower(watch, job, deadline).outcome(read_output)
+        return await JobFollower(watch, job, deadline).report()
 
 
-async def run_in_turn(
-    pane: Pane, command: str, timeout_s: float, read_output: ReadOutput
-) -> Outcome:
+async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Report:
     """Run a command in the shell of a pane, after the runs of other calls that wait there.
 
     Raises:
@@ -79,11 +77,11 @@ async def run_in_turn(
         ToolError: As `run_in_shell` does.
     """
     async with turn(pane, timeout_s):
-        return await run_in_shell(pane, command, timeout_s, read_output)
+        return await run_in_shell(pane, command, timeout_s)
 
 
-async def run_in_pane(pane: Pane, timeout_s: float, read_output: ReadOutput) -> Outcome:
+async def run_in_pane(pane: Pane, timeout_s: float) -> Report:
     """Follow the command that a pane was made for to its end; interrupt it at the timeout."""
     deadline = pane.clock.now() + timeout_s
     async with watching(pane) as watch:
-        return await PaneFollower(watch, deadline).outcome(read_output)
+        return await PaneFollower(watch, deadline).report()
