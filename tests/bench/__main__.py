@@ -143,13 +143,20 @@ def measure_calls(
     for number in range(2, PANES + 1):
         server.text("create_pane", command="exec cat", name=f"pane-{number}")
 
-    def display_message() -> None:
-        command = ["tmux", "-S", socket, "display-message", "-p", "x"]
+    def tmux(*words: str) -> None:
+        command = ["tmux", "-S", socket, *words]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+    def new_window() -> None:
+        """Do what a create has tmux do at least: start a program, and log its output."""
+        pipe = ("pipe-pane", "-t", "=:=new", "exec cat >/dev/null")
+        tmux("new-window", "-d", "-n", "new", "exec cat", ";", *pipe)
 
     for _ in range(rounds):
         figures.time("bare: call", lambda: bare.ask("tools/call", name="nothing", arguments={}))
-        figures.time("tmux process: display-message", display_message)
+        figures.time("tmux process: display-message", lambda: tmux("display-message", "-p", "x"))
+        figures.time("tmux process: new-window, pipe-pane", new_window)
+        figures.time("tmux process: kill-window", lambda: tmux("kill-window", "-t", "=:=new"))
         figures.time("list 20 panes", lambda: server.text("list_panes"))
         figures.time(
             "send a line",
@@ -215,7 +222,7 @@ def measure_waits(figures: Figures, rounds: int, share_s: float, server: Server)
             "read since, 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", since=0)
         )
         figures.time(
-            "read since, 40,000 characters",
+            "read since, 16,000 characters",
             lambda: server.text("capture_pane", pane_id="history", since=0),
         )
     server.send(

@@ -193,9 +193,9 @@ def picture(families: Sequence[Family], path: Path) -> None:
     for place, family in zip(figure.subplots(2, 3).flat, families, strict=False):
         for name, values in family.curves.items():
             place.plot([max(point, 1) for point in family.points], values, marker="o", label=name)
-        place.set(title=family.title, xscale="log", yscale="log", ylabel="ms", ylim=(1, None))
+        place.set(title=family.title, xscale="log", yscale="log", ylabel="ms", ylim=(0.1, None))
         for axis in (place.xaxis, place.yaxis):
-            axis.set_major_formatter("{x:,.0f}")
+            axis.set_major_formatter("{x:,.10g}")
             axis.set_minor_formatter("")
         place.tick_params("x", labelrotation=20)
         place.grid(alpha=0.3)
