@@ -2,6 +2,7 @@
 
 import json
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,17 @@ def test_of_many_who_come_at_once_one_starts_it_and_all_see_it(shell: Shell) -> 
     assert [out for out, _ in answers] == ["up\n"] * 20
     assert all("[debug-1 dev running " in err for _, err in answers)
     assert [pane["name"] for pane in panes(shell)] == ["dev"]
+
+
+def test_who_comes_while_it_comes_up_sees_it_up(shell: Shell) -> None:
+    first = shell.start("dev", "--", f"until [ -e go ]; do :; done; {UP}")
+    ask_until(lambda: shell.run("list").stdout, lambda printed: '"dev"' in printed)
+    second = shell.start("dev")
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(0.5)
+    (shell.cwd / "go").touch()
+
+    assert [caller.communicate(timeout=60)[0] for caller in (first, second)] == ["up\n"] * 2
 
 
 def test_agent_and_person_share_it_whoever_has_started_it(

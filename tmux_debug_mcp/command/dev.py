@@ -77,10 +77,11 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     def ask(*line: str) -> int:
         return call(Connection(path), list(line), cwd)
 
-    def runs_now() -> bool:
-        return _runs(path, name) and not given.restart
+    def may_join() -> bool:
+        """Return whether one runs that need not have come up: a person sees that, a port tells."""
+        return (is_person or given.port) and not given.restart and _runs(path, name)
 
-    with _alone(server_directory, runs_now):
+    with _alone(server_directory, may_join):
         pane = _pane(path, name)
         runs = pane is not None and pane["status"] == "running"
         if pane is None and not command:
@@ -152,10 +153,10 @@ def _runs(path: str, name: str) -> bool:
 
 
 @contextmanager
-def _alone(server_directory: str, runs: Callable[[], bool]) -> Iterator[None]:
+def _alone(server_directory: str, may_join: Callable[[], bool]) -> Iterator[None]:
     """Let nobody else start a development server at this server while the block runs.
 
-    Once one `runs`, nobody waits for whoever still watches it come up.
+    Others wait for whoever watches it come up, unless they `may_join`.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     path = f"{server_directory}/{_LOCK}"
@@ -164,7 +165,7 @@ def _alone(server_directory: str, runs: Callable[[], bool]) -> Iterator[None]:
     except OSError as error:  # the server has ended, or there is no room
         raise CommandError(f"{path} can't be created: {error.strerror}. Try again.") from error
     try:
-        while not _locks(fd) and not runs():
+        while not _locks(fd) and not may_join():
             time.sleep(_LOCK_POLL_S)
         yield
     finally:

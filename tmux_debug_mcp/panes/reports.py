@@ -7,7 +7,7 @@ the changed rows appear. A program that has crashed leaves no screen, so its las
 it printed then.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, groupby, pairwise
@@ -263,33 +263,52 @@ async def _shown(
     room = shows.max_characters
     steps = await _screens_of_steps(observation, spans, screen)
     steps = _newest_screens(steps, room // 2)
-    room -= sum(len(one.text) for _, one in steps)
+    steps_size = _size(excerpt for _, excerpt in steps)
+    room -= steps_size
     drawn = NOTHING
     if screen:
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
         drawn = screen_excerpt(screen, observation.pane.shown, row, room)
         room -= min(len(drawn.text), room // 2)
     has_crashed = bool(ending and (ending.exit_code or ending.signal))
-    blocks: list[Excerpt] = []
+    crash: list[Excerpt] = []
     if has_crashed and spans and not screen:
         _, crashed_at = spans[-1]
-        known = [row for _, one in steps for row in one.lines]
-        last_screen = await _last_screen(observation, crashed_at, known, room // 2)
-        room -= len(last_screen.text)
         before = [part for part in parts if part[1] <= crashed_at]
         parts = parts[len(before) :]
-        blocks = _in_order(steps, await _lines(observation, before, room // 2, shows))
-        room = max(room - sum(len(one.text) for one in blocks), STEP_CHARACTERS)
-        if last_screen.lines:
-            blocks.append(joined(note("the last screen"), last_screen))
-        if last_screen.lines or steps:
-            blocks.append(note("then"))
+        crash = await _until_crash(observation, crashed_at, before, steps, room, shows)
+        room = max(room - (_size(crash) - steps_size), STEP_CHARACTERS)
         steps = []
-    blocks += _in_order(steps, await _lines(observation, parts, room, shows))
+    blocks = [*crash, *_in_order(steps, await _lines(observation, parts, room, shows))]
     if drawn.lines:
         blocks.append(joined(note("screen"), drawn) if blocks else drawn)
     # A line feed at the end shows that the last line is whole.
     return joined(*map(_without_blank_ends, blocks[:-1]), *blocks[-1:])
+
+
+async def _until_crash(
+    observation: Observation,
+    crashed_at: int,
+    parts: Sequence[tuple[int, int]],
+    steps: Sequence[Placed],
+    max_characters: int,
+    shows: Shows,
+) -> list[Excerpt]:
+    """Return what a program that drew showed until it crashed, its last screen at the end."""
+    known = [row for _, excerpt in steps for row in excerpt.lines]
+    screen = await _last_screen(observation, crashed_at, known, max_characters // 2)
+    room = max_characters - len(screen.text)
+    blocks = _in_order(steps, await _lines(observation, parts, room // 2, shows))
+    if screen.lines:
+        blocks.append(joined(note("the last screen"), screen))
+    if screen.lines or steps:
+        blocks.append(note("then"))
+    return blocks
+
+
+def _size(excerpts: Iterable[Excerpt]) -> int:
+    """Return the number of characters of excerpts."""
+    return sum(len(excerpt.text) for excerpt in excerpts)
 
 
 def _spans(observation: Observation, end: int) -> list[tuple[int, int]]:
