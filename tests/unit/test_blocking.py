@@ -50,6 +50,12 @@ def bash(script: str) -> list[str]:
 
 
 PORT = r"127\.0\.0\.1:\d+"
+# A server with a client, which neither writes nor reads.
+CLIENT = """s = socket.create_server(('127.0.0.1', 0))
+if os.fork() == 0:
+    c = socket.create_connection(s.getsockname()); s.close(); time.sleep(1000)
+a, _ = s.accept()
+"""
 ASYNC = "import asyncio\nasync def main():\n {}\nasyncio.run(main())"
 
 # A command, and the pattern for what it is blocked on.
@@ -202,6 +208,35 @@ BLOCKED = {
             "e = select.epoll(); e.register(s, both); e.register(0, both); e.poll()"
         ),
         rf"accepts on {PORT} or reads a pipe \(fd 0\)",
+    ),
+    "serves, and a thread reads another server": (
+        python(
+            "s = socket.create_server(('127.0.0.1', 0))\n"
+            "c = socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "threading.Thread(target=c.recv, args=(1,)).start()\n"
+            "s.accept()"
+        ),
+        rf"a thread reads {PORT} \(fd \d+\)",
+    ),
+    "serves, and a thread waits for a client": (
+        python(f"{CLIENT}threading.Thread(target=a.recv, args=(1,)).start()\ns.accept()"),
+        rf"accepts on {PORT}",
+    ),
+    "serves, and a client does not read": (
+        python(
+            f"{CLIENT}threading.Thread(target=a.sendall, args=(bytes(1 << 26),)).start()\n"
+            "s.accept()"
+        ),
+        rf"a thread writes to {PORT}, which connected to :\d+ \(fd \d+\)",
+    ),
+    "serves, and two threads wait": (
+        python(
+            f"{CLIENT}threading.Thread(target=a.sendall, args=(bytes(1 << 26),)).start()\n"
+            "r, w = os.pipe(); threading.Thread(target=os.read, args=(r, 1)).start()\n"
+            "threading.Thread(target=threading.Event().wait).start()\n"
+            "select.select([s], [], [])"
+        ),
+        r"2 threads wait: one reads a pipe that only it writes \(fd \d+\)",
     ),
     "reads a pair that it has": (
         python("a, b = socket.socketpair(); a.recv(1)"),
@@ -389,7 +424,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int
                 start_new_session=True,
             )
         server.settimeout(PATIENCE_S)
-        accepted = [server.accept() for _ in range(4)]
+        accepted = [server.accept() for _ in range(5)]
         yield {name: process.pid for name, process in started.items()}
         for connection, _ in accepted:
             connection.close()

@@ -7,20 +7,22 @@ Nothing is guessed: there are no words for what runs, what is hidden from us and
 
 - A program that waits for its only child is blocked on what the child is blocked on.
 - Of several threads, the main one decides. While it waits for the others, on a lock or its own
-  event, they decide, if all that do something else do the same.
+  event, they decide, if all that do something else do the same. While it only accepts, as in a
+  server, those decide that keep a client waiting: they wait for somebody else than a client.
 - What is read here may change meanwhile, so the calls of all threads are read again at the end.
 
 Sources: proc(5), syscalls(2), futex(2), epoll(7), fifo(7), pidfd_open(2).
 """
 
+import contextlib
 import os
 import re
 import signal
 import socket
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from . import calls, processes, sockets, terminals
 from .waits import Thread
@@ -64,6 +66,11 @@ _ANONYMOUS = {
     "anon_inode:[eventfd]": "waits for an event (eventfd)",
 }
 _PIDFD = re.compile(r"(anon_inode:\[pidfd\]|pidfd:)")
+# What keeps a thread of a server from answering. It may wait for a request as long as it likes.
+_KEEPS_WAITING = re.compile(
+    r"(writes to|connects to|waits for a lock on|opens the FIFO) "
+    r"|reads \S+:\d+ \(fd \d+\)$|that only it|whose other end it has itself"
+)
 # An event loop that only its own threads or signals can wake.
 _OWN_EVENT = "waits for an event of its own"
 _EVENTFD, _EPOLL = "anon_inode:[eventfd]", "anon_inode:[eventpoll]"
@@ -144,6 +151,7 @@ class _Look:
         self.calls: dict[Thread, tuple[calls.Call, int]] = {}
         self.groups: set[int] = set()
         self.stopped: dict[Thread, int] = {}
+        self._ends = cache(_ends)
 
     def check_unchanged(self) -> None:
         for (pid, thread), (call, spent) in self.calls.items():
@@ -167,7 +175,8 @@ class _Look:
         # What the main thread does, unless it waits for others.
         text = None if names[str(pid)] == "futex" else self._call(pid, str(pid), depth)
         if text not in (None, _OWN_EVENT):
-            return text
+            only_accepts = all(one.startswith("accepts on ") for one in text.split(" or "))
+            return (only_accepts and self._threads_of_a_server(pid, names, depth)) or text
         busy = [one for one, name in names.items() if name != "futex"]
         texts = {self._call(pid, one, depth) for one in busy} - {_OWN_EVENT}
         if len(texts) == 1:
@@ -178,6 +187,19 @@ class _Look:
         if texts:
             raise _UnknownError
         return self._locks(pid, threads)
+
+    def _threads_of_a_server(self, pid: int, names: Mapping[str, str], depth: int) -> str | None:
+        """Return what threads beside the main one wait for that keeps clients waiting, if any."""
+        texts = []
+        for thread, name in names.items():
+            if name == "futex" or thread == str(pid):
+                continue
+            with contextlib.suppress(_UnknownError):
+                texts.append(self._call(pid, thread, depth))
+        texts = sorted(text for text in texts if _KEEPS_WAITING.search(text))
+        if len(texts) > 1:
+            return f"{len(texts)} threads wait: one {texts[0]}"
+        return f"a thread {texts[0]}" if texts else None
 
     def _read_calls(self, pid: int) -> list[str]:
         """Read the calls of a process, and return its threads."""
@@ -210,7 +232,8 @@ class _Look:
     def _call(self, pid: int, thread: str, depth: int) -> str:
         """Return what a thread is blocked on."""
         name, arguments, _ = self.calls[pid, thread][0]
-        files = _Files(pid, thread, self._plain, self._others, partial(self._other, depth=depth))
+        other = partial(self._other, depth=depth)
+        files = _Files(pid, thread, self._plain, self._others, other, self._ends)
         if name in _PLAIN:
             if name == "rt_sigsuspend":
                 return self._signal(pid, depth)
@@ -387,11 +410,13 @@ class _Files:
         plain: Callable[[str], str],
         others: Callable[[], Iterable[int]],
         other: Callable[[processes.Stat], str],
+        ends: Callable[[str], list[sockets.End]],
     ) -> None:
         self._pid = pid
         self._plain = plain
         self._others = others
         self._other = other
+        self._ends = ends
         # A thread may have its own table of files.
         self.directory = f"/proc/{pid}/task/{thread}"
 
@@ -639,7 +664,7 @@ class _Files:
         protocol = self._protocol(fd)
         if not protocol.startswith("TCP"):
             return None
-        return _find(_ends(protocol), self._stat(fd).st_ino)
+        return _find(self._ends(protocol), self._stat(fd).st_ino)
 
     def _socket(self, fd: int, verb: str) -> str:
         """Return what it means to read, write or connect a socket."""
@@ -650,17 +675,19 @@ class _Files:
         if not protocol.startswith(("TCP", "UDP")):
             return f"{verb} a socket (fd {fd})"
         # The kernel lists listening sockets at once, and all sockets in milliseconds.
-        end = _find(sockets.listening(), inode)
+        listening = sockets.listening()
+        end = _find(listening, inode)
         if end:
             return f"accepts on {end.address}"
-        all_ends = _ends(protocol)
+        all_ends = self._ends(protocol)
         end = _find(all_ends, inode)
         if end and protocol.startswith("UDP"):
             return f"{verb} UDP {end.peer if end.peer_port else end.address} (fd {fd})"
         if end is None or not end.peer_port:
             return f"{verb} a socket (fd {fd})"
         place = end.peer
-        if _is_ephemeral(end.peer_port) and not _is_ephemeral(end.port):
+        is_accepted = any(end.port == one.port for one in listening)
+        if is_accepted or (_is_ephemeral(end.peer_port) and not _is_ephemeral(end.port)):
             place = f"{end.peer}, which connected to :{end.port}"
         if verb == "connects to":
             return f"connects to {end.peer} (fd {fd})"
