@@ -206,6 +206,29 @@ async def test_secret_that_the_terminal_shows_is_told(
     await tools.shows("debug-1", "got 7")
 
 
+async def test_hidden_input_is_awaited_though_output_is_late_in_the_log(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("stty -echo; echo ask; read x; echo got ${#x}; cat")
+    await until(partial(tools.state, pane_id), lambda state: state.get("awaits") == "hidden input")
+    [pane] = tools.engine.panes
+    flush = pane.terminal._flush
+
+    def print_late() -> None:
+        with Path(pane.log.writable).open("ab") as log:
+            log.write(b"late")
+
+    async def print_more() -> None:
+        monkeypatch.setattr(pane.terminal, "_flush", flush)
+        print_late()
+
+    print_late()
+    monkeypatch.setattr(pane.terminal, "_flush", print_more)
+    await type_secret(pane, "hunter2")
+
+    await tools.shows("debug-1", "got 7")
+
+
 async def test_control_c_interrupts_the_program(tools: Tools) -> None:
     pane_id = await tools.create(python("import time; print('ready'); time.sleep(60)"))
     await tools.shows(pane_id, "ready")

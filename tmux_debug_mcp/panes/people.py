@@ -223,7 +223,12 @@ async def check_hidden_input(pane: Pane) -> None:
         NotAwaitedError: It does not, or that is not known.
     """
     await pane.check_running()
-    activity = await pane.terminal.observe(ActivityTracker(pane.clock.times))
+    clock, tracker = pane.clock, ActivityTracker(pane.clock.times)
+    deadline = clock.now() + clock.times.quiet_s
+    activity = await pane.terminal.observe(tracker)
+    # Late output looks as if the program had gone on.
+    while activity.is_likely and activity.awaits is None and clock.now() < deadline:
+        activity = await pane.terminal.observe(tracker)
     if activity.awaits is not Awaits.HIDDEN_INPUT:
         raise NotAwaitedError(pane.id)
 
