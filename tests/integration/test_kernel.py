@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Gate, Tools, python, until
+from support import Gate, Tools, eventually, python, until
 
 READS_ITSELF = python("import os; os.read(os.pipe()[0], 1)")
 SERVE = """import socket, sys, time
@@ -47,6 +47,22 @@ async def listed(tools: Tools, pane_id: str) -> Mapping[str, Any]:
 
 async def serve(tools: Tools, port: int, **arguments: Any) -> str:  # noqa: ANN401
     return await tools.create(f"{python(SERVE)} {port}", wait_for="port", **arguments)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"since": 0}, {"pattern": "x"}], ids=str)
+async def test_capture_tells_what_a_program_is_blocked_on_that_nobody_has_seen_at_rest(
+    tools: Tools, tmp_path: Path, arguments: Mapping[str, Any]
+) -> None:
+    done = tmp_path / "done"
+    program = f"sum(range(10**7)); open({str(done)!r}, 'w'); import time; time.sleep(600)"
+    pane_id = await tools.create(python(program), timeout_s=0)
+    await eventually(done.exists)
+    [pane] = tools.engine.panes
+    await eventually(lambda: pane.log.quiet_s() > pane.clock.times.quiet_s)
+    blocks, facts = await tools.answer("capture_pane", pane_id=pane_id, **arguments)
+
+    assert ", blocked: sleeps; " in blocks[-1]
+    assert facts["blocked_on"] == "sleeps"
 
 
 async def test_blocked_program_is_told_by_status_list_and_facts(tools: Tools) -> None:

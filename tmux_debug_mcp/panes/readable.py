@@ -8,8 +8,10 @@ from tmux_debug_mcp.logs.archive import ArchivedPane
 from tmux_debug_mcp.logs.reading import read_last_lines, read_screen
 
 from .capturing import capture, capture_screen
+from .looking.activity import Waiting
 from .looking.state import State, ended_state
 from .pane import Pane
+from .watching import rest
 
 
 class KeptPane:
@@ -46,6 +48,24 @@ class KeptPane:
 
 
 Readable = Pane | KeptPane
+
+
+async def settled_state(pane: Readable) -> State:
+    """Return a pane's state; of a program that seems at rest, once it is known to be.
+
+    Only then does the state say what the program is blocked on. A first look can't tell for how
+    long the program has not run, so this may take a second one, `Times.quiet_s` later.
+    """
+    state = await pane.state()
+    if not state.is_running or not isinstance(pane, Pane):
+        return state
+    quiet_s = pane.clock.times.quiet_s
+    activity = pane.terminal.unchanged()
+    if activity is None or activity.is_at_rest or activity.snapshot.waiting is not Waiting.NONE:
+        return state
+    if pane.log.quiet_s() < quiet_s:
+        return state
+    return await rest(pane, quiet_s * 1.5)
 
 
 async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: bool = False) -> str:

@@ -26,7 +26,7 @@ from tmux_debug_mcp.panes.observing import (
     since_start,
 )
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import Readable, last_lines
+from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
 from tmux_debug_mcp.panes.reports import (
     MAX_ASKED_CHARACTERS,
     MAX_UNASKED_CHARACTERS,
@@ -249,7 +249,7 @@ async def capture_pane(engine: Engine, arguments: CapturePane) -> Answer:
 
 async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     # The state first: if it says that the program has ended, the capture includes its last line.
-    state = await pane.state()
+    state = await settled_state(pane)
     lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
     text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=arguments.ansi)
     ending = await pane.ending() if isinstance(pane, Pane) else None
@@ -266,7 +266,7 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
 
 async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Answer:
     _check_no_ansi(arguments, "since")
-    state = await pane.state()
+    state = await settled_state(pane)
     await pane.ensure_log_writer()
     await _check_cursor(pane, since)
     end = max(since, state.cursor)
@@ -294,7 +294,7 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
     lines = min(arguments.lines or _MATCHING_LINES, MAX_TEXT_LINES)
-    state = await pane.state()
+    state = await settled_state(pane)
     await _check_cursor(pane, since)
     excerpt, count = await search(pane.log, since, state.cursor, expression, lines)
     found = {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
