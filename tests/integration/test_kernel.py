@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from support import Gate, Tools, eventually, python, until
 
+from tmux_debug_mcp.linux import processes
+
 READS_ITSELF = python("import os; os.read(os.pipe()[0], 1)")
 SERVE = """import socket, sys, time
 server = socket.create_server(('127.0.0.1', int(sys.argv[1])))
@@ -58,7 +60,14 @@ async def test_capture_tells_what_a_program_is_blocked_on_that_nobody_has_seen_a
     pane_id = await tools.create(python(program), timeout_s=0)
     await eventually(done.exists)
     [pane] = tools.engine.panes
-    await eventually(lambda: pane.log.quiet_s() > pane.clock.times.quiet_s)
+
+    def is_quiet() -> bool:
+        """Tell whether nothing was printed for a while, and everything is asleep."""
+        below = processes.descendants(pane.leader.pid)
+        are_asleep = all(processes.is_asleep(pid, str(pid)) for pid in below)
+        return are_asleep and pane.log.quiet_s() > pane.clock.times.quiet_s
+
+    await eventually(is_quiet)
     blocks, facts = await tools.answer("capture_pane", pane_id=pane_id, **arguments)
 
     assert ", blocked: sleeps; " in blocks[-1]

@@ -78,18 +78,20 @@ def test_server_that_is_started_in_a_terminal_says_what_it_is(environment: dict[
 
 def test_server_collects_garbage_but_not_what_it_imported(environment: dict[str, str]) -> None:
     program = (
-        "import gc, os\n"
-        "from tmux_debug_mcp import cli, server\n"
-        "gc.unfreeze()\n"
-        "async def serve(configuration):\n"
-        "    print(gc.isenabled(), gc.get_freeze_count() > 50_000)\n"
-        "server.serve = serve\n"
+        "import anyio, gc, os, sys\n"
+        "from tmux_debug_mcp import cli\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'tmux_debug_mcp.server':\n"
+        "            print(gc.isenabled())\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "anyio.run = lambda *_: print(gc.isenabled(), gc.get_freeze_count() > 0)\n"
         "cli.run([], os.environ)\n"
     )
     printed = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    assert printed.stdout == "True True\n"
+    assert printed.stdout == "False\nTrue True\n"
 
 
 def fake_tmux(tmp_path: Path, version: str) -> str:

@@ -232,11 +232,22 @@ BLOCKED = {
     "serves, and two threads wait": (
         python(
             f"{CLIENT}threading.Thread(target=a.sendall, args=(bytes(1 << 26),)).start()\n"
-            "r, w = os.pipe(); threading.Thread(target=os.read, args=(r, 1)).start()\n"
+            "c = socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "threading.Thread(target=c.recv, args=(1,)).start()\n"
             "threading.Thread(target=threading.Event().wait).start()\n"
             "select.select([s], [], [])"
         ),
-        r"2 threads wait: one reads a pipe that only it writes \(fd \d+\)",
+        rf"2 threads wait: one reads {PORT} \(fd \d+\)",
+    ),
+    "serves, and threads wait for a child and a pipe": (
+        python(
+            "s = socket.create_server(('127.0.0.1', 0)); r, w = os.pipe()\n"
+            "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+            "threading.Thread(target=child.wait).start()\n"
+            "threading.Thread(target=os.read, args=(r, 1)).start()\n"
+            "s.accept()"
+        ),
+        rf"accepts on {PORT}",
     ),
     "reads a pair that it has": (
         python("a, b = socket.socketpair(); a.recv(1)"),
@@ -424,7 +435,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int
                 start_new_session=True,
             )
         server.settimeout(PATIENCE_S)
-        accepted = [server.accept() for _ in range(5)]
+        accepted = [server.accept() for _ in range(6)]
         yield {name: process.pid for name, process in started.items()}
         for connection, _ in accepted:
             connection.close()
@@ -455,6 +466,14 @@ def test_program_is_blocked_on(programs: dict[str, int], name: str) -> None:
 
     assert blocked
     assert blocked.is_still_so() or name == "serves HTTP"  # which looks at a clock
+
+
+def test_child_that_nobody_is_told_of_is_not_looked_at(programs: dict[str, int]) -> None:
+    pid = programs["serves, and threads wait for a child and a pipe"]
+    blocked = ask_until(lambda: look(pid), bool)
+
+    assert blocked
+    assert blocked.groups == {pid}
 
 
 @pytest.mark.parametrize(

@@ -77,29 +77,21 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     def ask(*line: str) -> int:
         return call(Connection(path), list(line), cwd)
 
+    def check(pane: dict[str, object] | None) -> bool:
+        return _check(pane, name, command, cwd, may_replace=given.restart)
+
     def may_join() -> bool:
-        """Return whether one runs that need not have come up: a person sees that, a port tells."""
-        return (is_person or given.port) and not given.restart and _runs(path, name)
+        """Return whether it runs and may be joined before it is up.
+
+        A person watches it come up, and `--port` waits for that.
+        """
+        pane = _pane(path, name)
+        runs = pane is not None and check(pane)
+        return runs and not given.restart and bool(is_person or given.port)
 
     with _alone(server_directory, may_join):
         pane = _pane(path, name)
-        runs = pane is not None and pane["status"] == "running"
-        if pane is None and not command:
-            raise CommandError(
-                f"'{name}' is not running for this directory. Give its command: "
-                "tmux-debug dev -- COMMAND"
-            )
-        if pane and runs and os.path.realpath(str(pane["directory"])) != os.path.realpath(cwd):
-            raise CommandError(
-                f"'{name}' is running for another directory: {pane['directory']}. Give another "
-                "--name."
-            )
-        if pane and runs and command not in ("", pane["line"]) and not given.restart:
-            raise CommandError(
-                f"'{name}' is already running another command: {pane['command']}. Give --restart "
-                "to end it, or another --name."
-            )
-        is_new = not runs or given.restart
+        is_new = not check(pane) or given.restart
         if pane and (given.restart or not command):
             other = ["--command", command] if command else []
             status = ask("restart", name, *other, *soon) if is_new else 0
@@ -117,6 +109,34 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         ask("capture", name, "--lines", _LINES)
         return _ENDED
     return ask("attach", "--write", name)
+
+
+def _check(
+    pane: dict[str, object] | None, name: str, command: str, cwd: str, *, may_replace: bool
+) -> bool:
+    """Check that a pane of that name is what is asked for; return whether its program runs.
+
+    Raises:
+        CommandError: It does not exist and there is no command; or it is running for another
+            directory, or another command that it may not replace.
+    """
+    if pane is None and not command:
+        raise CommandError(
+            f"'{name}' is not running for this directory. Give its command: "
+            "tmux-debug dev -- COMMAND"
+        )
+    if pane is None or pane["status"] != "running":
+        return False
+    if os.path.realpath(str(pane["directory"])) != os.path.realpath(cwd):
+        raise CommandError(
+            f"'{name}' is running for another directory: {pane['directory']}. Give another --name."
+        )
+    if command not in ("", pane["line"]) and not may_replace:
+        raise CommandError(
+            f"'{name}' is already running another command: {pane['command']}. Give --restart to "
+            "end it, or another --name."
+        )
+    return True
 
 
 def _reach(name: str, environ: Mapping[str, str], cwd: str) -> str:
@@ -156,7 +176,7 @@ def _runs(path: str, name: str) -> bool:
 def _alone(server_directory: str, may_join: Callable[[], bool]) -> Iterator[None]:
     """Let nobody else start a development server at this server while the block runs.
 
-    Others wait for whoever watches it come up, unless they `may_join`.
+    Others wait for the one who starts it, unless they `may_join` it earlier.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     path = f"{server_directory}/{_LOCK}"

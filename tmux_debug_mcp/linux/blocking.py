@@ -8,7 +8,7 @@ Nothing is guessed: there are no words for what runs, what is hidden from us and
 - A program that waits for its only child is blocked on what the child is blocked on.
 - Of several threads, the main one decides. While it waits for the others, on a lock or its own
   event, they decide, if all that do something else do the same. While it only accepts, as in a
-  server, those decide that keep a client waiting: they wait for somebody else than a client.
+  server, threads decide that wait for another server, to write, or for the lock of a file.
 - What is read here may change meanwhile, so the calls of all threads are read again at the end.
 
 Sources: proc(5), syscalls(2), futex(2), epoll(7), fifo(7), pidfd_open(2).
@@ -66,10 +66,9 @@ _ANONYMOUS = {
     "anon_inode:[eventfd]": "waits for an event (eventfd)",
 }
 _PIDFD = re.compile(r"(anon_inode:\[pidfd\]|pidfd:)")
-# What keeps a thread of a server from answering. It may wait for a request as long as it likes.
-_KEEPS_WAITING = re.compile(
-    r"(writes to|connects to|waits for a lock on|opens the FIFO) "
-    r"|reads \S+:\d+ \(fd \d+\)$|that only it|whose other end it has itself"
+# What a thread of a server may do instead of answering. Waiting for a request is normal.
+_NOT_FOR_REQUESTS = re.compile(
+    r"(writes to|connects to|waits for a lock on) |reads \S+:\d+ \(fd \d+\)$"
 )
 # An event loop that only its own threads or signals can wake.
 _OWN_EVENT = "waits for an event of its own"
@@ -175,8 +174,9 @@ class _Look:
         # What the main thread does, unless it waits for others.
         text = None if names[str(pid)] == "futex" else self._call(pid, str(pid), depth)
         if text not in (None, _OWN_EVENT):
-            only_accepts = all(one.startswith("accepts on ") for one in text.split(" or "))
-            return (only_accepts and self._threads_of_a_server(pid, names, depth)) or text
+            if all(one.startswith("accepts on ") for one in text.split(" or ")):
+                return self._threads_of_a_server(pid, names, depth) or text
+            return text
         busy = [one for one, name in names.items() if name != "futex"]
         texts = {self._call(pid, one, depth) for one in busy} - {_OWN_EVENT}
         if len(texts) == 1:
@@ -189,20 +189,24 @@ class _Look:
         return self._locks(pid, threads)
 
     def _threads_of_a_server(self, pid: int, names: Mapping[str, str], depth: int) -> str | None:
-        """Return what threads beside the main one wait for that keeps clients waiting, if any."""
+        """Return what threads beside the main one wait for, if it is more than a request."""
         texts = []
         for thread, name in names.items():
             if name == "futex" or thread == str(pid):
                 continue
+            before = dict(self.calls), set(self.groups), dict(self.stopped)
             with contextlib.suppress(_UnknownError):
                 texts.append(self._call(pid, thread, depth))
-        texts = sorted(text for text in texts if _KEEPS_WAITING.search(text))
+            # None of the texts that are used is about another process.
+            self.calls, self.groups, self.stopped = before
+        texts = sorted(text for text in texts if _NOT_FOR_REQUESTS.match(text))
         if len(texts) > 1:
             return f"{len(texts)} threads wait: one {texts[0]}"
         return f"a thread {texts[0]}" if texts else None
 
     def _read_calls(self, pid: int) -> list[str]:
         """Read the calls of a process, and return its threads."""
+        self._ends.cache_clear()
         threads = processes.threads(pid, _MAX_THREADS + 1)
         if len(threads) > _MAX_THREADS:
             raise _UnknownError

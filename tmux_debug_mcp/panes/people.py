@@ -226,8 +226,8 @@ async def check_hidden_input(pane: Pane) -> None:
     clock, tracker = pane.clock, ActivityTracker(pane.clock.times)
     deadline = clock.now() + clock.times.quiet_s
     activity = await pane.terminal.observe(tracker)
-    # Late output looks as if the program had gone on.
-    while activity.is_likely and activity.awaits is None and clock.now() < deadline:
+    # Output that reaches the log late looks like activity.
+    while activity.is_likely and not (activity.awaits or activity.shell) and clock.now() < deadline:
         activity = await pane.terminal.observe(tracker)
     if activity.awaits is not Awaits.HIDDEN_INPUT:
         raise NotAwaitedError(pane.id)

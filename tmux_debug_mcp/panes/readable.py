@@ -11,7 +11,7 @@ from .capturing import capture, capture_screen
 from .looking.activity import Waiting
 from .looking.state import State, ended_state
 from .pane import Pane
-from .watching import rest
+from .watching import watching
 
 
 class KeptPane:
@@ -51,10 +51,11 @@ Readable = Pane | KeptPane
 
 
 async def settled_state(pane: Readable) -> State:
-    """Return a pane's state; of a program that seems at rest, once it is known to be.
+    """Return a pane's state. If the program may be at rest, first find out whether it is.
 
-    Only then does the state say what the program is blocked on. A first look can't tell for how
-    long the program has not run, so this may take a second one, `Times.quiet_s` later.
+    Only if it is, the state says what it is blocked on. A single look can't tell how long the
+    program has not run, so this may take a little more than `Times.quiet_s`, but ends as soon as
+    the program works.
     """
     state = await pane.state()
     if not state.is_running or not isinstance(pane, Pane):
@@ -65,7 +66,14 @@ async def settled_state(pane: Readable) -> State:
         return state
     if pane.log.quiet_s() < quiet_s:
         return state
-    return await rest(pane, quiet_s * 1.5)
+    async with watching(pane, pane.terminal.before_typing) as watch:
+        first = await watch.look()
+        async for moment in watch.moments(pane.clock.now() + quiet_s):
+            activity = moment.activity
+            has_worked = activity and activity is not first and not activity.quiet_s
+            if moment.is_at_rest or has_worked:
+                break
+    return await pane.state()
 
 
 async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: bool = False) -> str:

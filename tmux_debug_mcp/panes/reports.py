@@ -61,26 +61,18 @@ Placed = tuple[int, Excerpt]
 
 
 class Reason(StrEnum):
-    """Why a wait or a run is over.
+    """Why a wait or a run is over: the first three for both, then six for waits, eight for runs.
 
     Attributes:
         INPUT: The program awaits something; no pattern can match before it gets it.
         EXITED: The program has ended, or the pane is gone.
         TIMED_OUT: The time is over. In a run, an interrupt has then ended the command.
-
-    Only waits end for these.
-
-    Attributes:
         MATCHED: A line matches `pattern`.
         STOPPED: A line matches `stop_pattern`.
         IDLE: The pane was idle for `idle_s`.
         REST: The pane is at rest.
         LISTENS: A process of the pane listens on `port`.
         FLOODED: More was printed than the log keeps, and no pattern was given.
-
-    Only runs end for these.
-
-    Attributes:
         DONE: The command has ended by itself.
         INTERRUPTED: Somebody else interrupted the command.
         RUNNING: Time ran out, and the command goes on despite interrupts.
