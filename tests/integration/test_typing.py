@@ -184,12 +184,18 @@ async def test_secret_keys_are_not_in_the_error_text(tools: Tools) -> None:
     assert "Set literal" in error
 
 
-async def test_secret_that_the_terminal_shows_is_told(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def asking(tools: Tools) -> Pane:
+    """Return a pane whose program awaits hidden input, and prints how long that was."""
     pane_id = await tools.create("stty -echo; echo ask; read x; echo got ${#x}; cat")
     await until(partial(tools.state, pane_id), lambda state: state.get("awaits") == "hidden input")
     [pane] = tools.engine.panes
+    return pane
+
+
+async def test_secret_that_the_terminal_shows_is_told(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane = await asking(tools)
     really_type = Keyboard.type
 
     async def after_echo_was_turned_on(keyboard: Keyboard, keystrokes: Keystrokes) -> None:
@@ -209,9 +215,7 @@ async def test_secret_that_the_terminal_shows_is_told(
 async def test_hidden_input_is_awaited_though_output_is_late_in_the_log(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pane_id = await tools.create("stty -echo; echo ask; read x; echo got ${#x}; cat")
-    await until(partial(tools.state, pane_id), lambda state: state.get("awaits") == "hidden input")
-    [pane] = tools.engine.panes
+    pane = await asking(tools)
     flush = pane.terminal._flush
 
     def print_late() -> None:
