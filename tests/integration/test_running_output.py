@@ -20,6 +20,7 @@ from support import (
     log_writer,
     run,
     texts,
+    wait_until,
 )
 
 from tmux_debug_mcp.linux import processes
@@ -145,6 +146,26 @@ async def test_log_whose_writer_ended_is_written_again(tools: Tools) -> None:
 
     text, _, status = await run(tools, "echo after", pane_id)
     assert (text, "some output was lost: there was no room for it" in status) == ("after\n", True)
+
+
+async def test_writer_that_ends_while_it_has_output_to_write_is_told_in_the_same_result(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("exec cat")
+    await tools.send(pane_id, "before Enter")
+    [pane] = tools.engine.panes
+    writing, is_written = log_writer(pane), pane._is_log_written
+
+    def kill_it() -> bool:
+        os.kill(writing, signal.SIGKILL)
+        wait_until(lambda: not processes.is_alive(writing))
+        monkeypatch.setattr(pane, "_is_log_written", is_written)
+        return True
+
+    monkeypatch.setattr(pane, "_is_log_written", kill_it)
+    await pane.drain()
+
+    assert "some output was lost" in (await tools.answer("capture_pane", pane_id=pane_id))[0][-1]
 
 
 @with_times(late_output_s=10 * PATIENCE_S, max_late_output_s=10 * PATIENCE_S)

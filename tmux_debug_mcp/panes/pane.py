@@ -354,6 +354,7 @@ class Pane:
             if self._log_writer is not None:  # it may be stopped
                 processes.send_signals([self._log_writer], signal.SIGCONT)
             await self.clock.sleep(self.clock.times.fast_poll_s)
+        await self.ensure_log_writer()  # it may have ended instead of writing
         self.terminal.drained_wait = wait
 
     async def drain_prompt(self) -> None:
