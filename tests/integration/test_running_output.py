@@ -154,6 +154,7 @@ async def test_writer_that_ends_while_it_has_output_to_write_is_told_in_the_same
     pane_id = await tools.create("exec cat")
     await tools.send(pane_id, "before Enter")
     [pane] = tools.engine.panes
+    await eventually(lambda: pane.log.size > 0)
     writing, is_written = log_writer(pane), pane._is_log_written
 
     def kill_it() -> bool:
