@@ -236,6 +236,16 @@ class HiddenInputError(SentenceError):
     )
 
 
+class NotAwaitedError(SentenceError):
+    """Raised when a secret is to be typed where none is awaited."""
+
+    pane_id: str
+    sentence = (
+        "Pane '{pane_id}' does not await hidden input, so a secret could be shown there. Nothing "
+        "was typed."
+    )
+
+
 class NotAtPromptError(SentenceError):
     """Raised when a command can't run in a pane because a program is in the foreground."""
 

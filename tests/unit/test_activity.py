@@ -10,13 +10,13 @@ from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.panes.looking.activity import (
     ActivityTracker,
     Awaits,
-    PromptWait,
     Snapshot,
     StopAction,
     StopPlan,
     Waiting,
     awaited,
     is_ready_for_step,
+    is_worth_waiting,
     prompting,
 )
 from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell, is_complete, may_go_on
@@ -253,15 +253,17 @@ def test_looks_become_rarer_while_nothing_happens() -> None:
 def test_shell_is_waited_for_as_long_as_it_comes(
     *, is_starting: bool, has_children: bool, same_s: float, waited_s: float, is_worth_it: bool
 ) -> None:
-    prompt_wait = PromptWait(TIMES, patience_s=0.05, starting_s=10.0)
-    activity = ActivityTracker(TIMES).step(READING, 0.0)
-    prompt_wait.step(activity, 0.0, is_starting=is_starting, has_children=has_children)
-
-    activity = replace(activity, same_s=same_s)
-    assert (
-        prompt_wait.step(activity, waited_s, is_starting=is_starting, has_children=has_children)
-        == is_worth_it
+    activity = replace(ActivityTracker(TIMES).step(READING, 0.0), same_s=same_s)
+    found = is_worth_waiting(
+        TIMES,
+        activity,
+        waited_s,
+        patience_s=0.05,
+        starting_s=10.0,
+        is_starting=is_starting,
+        has_children=has_children,
     )
+    assert found == is_worth_it
 
 
 class TestStopping:

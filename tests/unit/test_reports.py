@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import GAP_CHARACTERS, Excerpt, folded
-from tmux_debug_mcp.panes.capturing import ScreenRows
 from tmux_debug_mcp.panes.pane import Shown
 from tmux_debug_mcp.panes.reports import screen_excerpt
-from tmux_debug_mcp.vt.captured import Highlight
+from tmux_debug_mcp.vt.captured import Highlight, ScreenRows
 
 FIRST = "[row 3 is highlighted: first item]"
 MENU = ["Menu", "", "  first item", "  second item", "  third item", "", "Enter chooses"]
@@ -27,7 +26,7 @@ def screen(rows: Sequence[str], highlighted: int | None = None) -> ScreenRows:
 
 
 def shown(rows: Sequence[str], highlighted: int | None = None, *, is_whole: bool = True) -> Shown:
-    return Shown(100, list(rows), highlight(rows, highlighted), is_whole)
+    return Shown(100, screen(rows, highlighted), is_whole)
 
 
 def with_row(number: int, row: str) -> list[str]:

@@ -9,7 +9,7 @@ import functools
 import os
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 
@@ -100,6 +100,31 @@ def listening() -> list[End]:
         return list(map(_listening_end, _ask(request, _NLM_F_DUMP, _TCPDIAG_GETSOCK)))
     except OSError:
         return [*ends(socket.AF_INET, states=states), *ends(socket.AF_INET6, states=states)]
+
+
+class Listeners:
+    """The sockets that listen on this machine.
+
+    Attributes:
+        version: Changes whenever the set of sockets does.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._since: dict[int, int] = {}
+
+    def read(self) -> Sequence[End]:
+        """Return the sockets that listen now, sorted by port."""
+        found = sorted(listening(), key=lambda end: (end.port, end.address))
+        inodes = {end.inode for end in found}
+        if inodes != self._since.keys():
+            self.version += 1
+            self._since = {inode: self._since.get(inode, self.version) for inode in inodes}
+        return found
+
+    def since(self, inode: int) -> int:
+        """Return the version in which a socket was first seen."""
+        return self._since.get(inode, self.version)
 
 
 def ends(

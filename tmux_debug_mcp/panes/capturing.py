@@ -8,7 +8,6 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -19,7 +18,7 @@ from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
 from tmux_debug_mcp.vt.captured import (
-    Highlight,
+    ScreenRows,
     captured_lines,
     highlighted_row,
     row_alone,
@@ -82,21 +81,6 @@ async def capture_screen(pane: Pane) -> Screen:
     cells = await anyio.to_thread.run_sync(parse)
     cursor = (x, facts["cursor_y"])
     return Screen(columns, facts["pane_height"], cursor, bool(facts["cursor_flag"]), cells)
-
-
-class ScreenRows(NamedTuple):
-    """The rows of a screen, without trailing blanks and without blank rows at the end.
-
-    Attributes:
-        size: The screen's columns and rows.
-        is_alternate: It is the alternate screen.
-        highlighted: The only highlighted row; None if there are none or several.
-    """
-
-    rows: list[str]
-    size: tuple[int, int]
-    is_alternate: bool
-    highlighted: Highlight | None
 
 
 async def capture_screen_rows(pane: Pane) -> ScreenRows:

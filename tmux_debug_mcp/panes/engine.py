@@ -25,7 +25,7 @@ from tmux_debug_mcp.errors import (
     StorageError,
 )
 from tmux_debug_mcp.linux import memory, processes
-from tmux_debug_mcp.linux.sockets import End
+from tmux_debug_mcp.linux.sockets import End, Listeners
 from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.growth import LogEvents, Retention
 from tmux_debug_mcp.logs.log import Log, nonce_digest
@@ -41,7 +41,7 @@ from .creation import NewPane, check_size, directory, remove, start
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
-from .ports import Listeners, Ports, complaint, holder_elsewhere, numbers
+from .ports import Ports, complaint, holder_elsewhere, numbers
 from .readable import KeptPane, Readable
 
 MAX_PANES = 512

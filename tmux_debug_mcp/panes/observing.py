@@ -14,9 +14,10 @@ from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
 from tmux_debug_mcp.logs.pacing import pieces
 from tmux_debug_mcp.logs.positioning import sequence_at
+from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.echo import rows_without_typed
 
-from .capturing import ScreenRows, capture_screen_rows, screen_rows_at
+from .capturing import capture_screen_rows, screen_rows_at
 from .keyboard import Sent
 from .looking.activity import Snapshot
 from .pane import Pane
@@ -247,7 +248,7 @@ async def since_cursor(
     sent, shown = pane.keyboard.last_sent, pane.shown
     if before is None and sent and sent.cursor == cursor:
         before = sent.before
-    rows = shown.rows if shown and shown.cursor == cursor else ()
+    rows = shown.screen.rows if shown and shown.cursor == cursor else ()
     return await Observation(pane, matcher, cursor, rows, before).begin()
 
 
@@ -259,6 +260,5 @@ async def rows_now(pane: Pane, matcher: Matcher) -> Sequence[str]:
     if not drawing.is_on:
         return ()
     if pane.shown and pane.shown.cursor == pane.log.size:
-        return pane.shown.rows
-    screen: ScreenRows = await capture_screen_rows(pane)
-    return screen.rows
+        return pane.shown.screen.rows
+    return (await capture_screen_rows(pane)).rows

@@ -28,7 +28,7 @@ from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.positioning import drawing_at
 from tmux_debug_mcp.tmux.client import Command
-from tmux_debug_mcp.vt.captured import Highlight
+from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.drawing import Drawing
 
 from .creation import NewPane
@@ -50,14 +50,11 @@ class Shown:
 
     Attributes:
         cursor: The cursor in that result.
-        rows: Its rows.
-        highlighted: The row that was highlighted; None if none was.
         is_whole: No row was left out.
     """
 
     cursor: int
-    rows: Sequence[str]
-    highlighted: Highlight | None
+    screen: ScreenRows
     is_whole: bool
 
 

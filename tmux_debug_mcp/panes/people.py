@@ -15,8 +15,8 @@ import anyio
 
 from tmux_debug_mcp.errors import (
     CommandError,
+    NotAwaitedError,
     PaneNotFoundError,
-    SentenceError,
     TmuxGoneError,
     ToolError,
 )
@@ -43,16 +43,6 @@ MAX_SECRET_BYTES = 4095
 _MAX_ECHO_BYTES = 1 << 16
 # Programs may print anything shorter by chance, so it proves no echo.
 _MIN_ECHO_CHARACTERS = 4
-
-
-class NotAwaitedError(SentenceError):
-    """Raised when a secret is to be typed where none is awaited."""
-
-    pane_id: str
-    sentence = (
-        "Pane '{pane_id}' does not await hidden input, so a secret could be shown there. Nothing "
-        "was typed."
-    )
 
 
 class PersonsSession:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes, sockets
-from tmux_debug_mcp.linux.sockets import End
+from tmux_debug_mcp.linux.sockets import End, Listeners
 
 from .place import Place, members
 
@@ -47,31 +47,6 @@ def complaint(text: str) -> list[int] | None:
 def numbers(command: str) -> list[int]:
     """Return the numbers in a command that could be ports."""
     return [int(number) for number in _NUMBER.findall(command)]
-
-
-class Listeners:
-    """The sockets that listen on this machine.
-
-    Attributes:
-        version: Changes whenever the set of sockets does.
-    """
-
-    def __init__(self) -> None:
-        self.version = 0
-        self._since: dict[int, int] = {}
-
-    def read(self) -> Sequence[End]:
-        """Return the sockets that listen now, sorted by port."""
-        ends = sorted(sockets.listening(), key=lambda end: (end.port, end.address))
-        inodes = {end.inode for end in ends}
-        if inodes != self._since.keys():
-            self.version += 1
-            self._since = {inode: self._since.get(inode, self.version) for inode in inodes}
-        return ends
-
-    def since(self, inode: int) -> int:
-        """Return the version in which a socket was first seen."""
-        return self._since.get(inode, self.version)
 
 
 class Ports:

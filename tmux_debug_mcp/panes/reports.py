@@ -29,8 +29,9 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import clean_text, read_abridged
 from tmux_debug_mcp.logs.searching import matching_lines
+from tmux_debug_mcp.vt.captured import ScreenRows
 
-from .capturing import ScreenRows, capture_screen_rows, screen_rows_at, screens_at
+from .capturing import capture_screen_rows, screen_rows_at, screens_at
 from .looking.activity import Activity
 from .looking.state import State
 from .observing import Observation
@@ -200,7 +201,7 @@ async def report(
         excerpt = await _shown(observation, reason, ending, end, screen, shows)
     if screen:
         is_whole = shows.pattern is None and not excerpt.cut_bytes
-        pane.shown = Shown(end, screen.rows, screen.highlighted, is_whole)
+        pane.shown = Shown(end, screen, is_whole)
     return Report(
         reason,
         pane,
@@ -429,7 +430,7 @@ async def _last_screen(
     rows = await screen_rows_at(observation.pane, end)
     shown = observation.pane.shown
     if shown and shown.is_whole:
-        known = [*known, *shown.rows]
+        known = [*known, *shown.screen.rows]
     # Programs that end clear some rows, such as the last one.
     if all(row == "" or row in known for row in rows):
         return NOTHING
@@ -532,20 +533,20 @@ def screen_excerpt(
     excerpt = cut_in_the_middle(whole, max_characters, keep)
     highlight = _highlight(screen)
     if shown and shown.is_whole:
-        before = _highlight(shown)
-        changes = _changes(rows, shown.rows)
+        before = _highlight(shown.screen)
+        changes = _changes(rows, shown.screen.rows)
         if len(changes.text) < len(excerpt.text):
             excerpt = cut_in_the_middle(changes, max_characters)
             if highlight == before:
                 return excerpt
-            if rows == shown.rows:
+            if rows == shown.screen.rows:
                 excerpt = NOTHING
         if before:
             highlight = highlight or "no single row is highlighted"
     return joined(excerpt, note(highlight)) if highlight else excerpt
 
 
-def _highlight(screen: ScreenRows | Shown) -> str:
+def _highlight(screen: ScreenRows) -> str:
     """Return which row is highlighted, without the frame of its box; "" if none is."""
     if screen.highlighted is None:
         return ""

@@ -97,6 +97,21 @@ class Highlight(NamedTuple):
     text: str
 
 
+class ScreenRows(NamedTuple):
+    """The rows of a screen, without trailing blanks and without blank rows at the end.
+
+    Attributes:
+        size: The screen's columns and rows.
+        is_alternate: It is the alternate screen.
+        highlighted: The only highlighted row; None if there are none or several.
+    """
+
+    rows: list[str]
+    size: tuple[int, int]
+    is_alternate: bool
+    highlighted: Highlight | None
+
+
 def highlighted_row(data: bytes, height: int) -> Highlight | None:
     """Return the row that is highlighted among rows that are not.
 

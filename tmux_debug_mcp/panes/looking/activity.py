@@ -198,8 +198,9 @@ class ActivityTracker:
         self._times = times
         self._before = before
         self._begun_at: float | None = None
-        self._same = _Unchanged()
-        self._wait = _Unchanged()
+        # The last value of each key, and since when it has been the same.
+        self._same: tuple[object, float] = (None, 0.0)
+        self._wait: tuple[object, float] = (None, 0.0)
         self._last_active: Snapshot | None = None
         self._active_at = 0.0
 
@@ -211,8 +212,12 @@ class ActivityTracker:
         times = self._times
         if self._begun_at is None:
             self._begun_at = now
-        same_s = self._same.step(snapshot.change_key, now, is_changing=snapshot.is_at_work)
-        wait_s = max(seen_s, self._wait.step(snapshot.wait_key, now))
+        if snapshot.is_at_work or snapshot.change_key != self._same[0]:
+            self._same = snapshot.change_key, now
+        if snapshot.wait_key != self._wait[0]:
+            self._wait = snapshot.wait_key, now
+        same_s = now - self._same[1]
+        wait_s = max(seen_s, now - self._wait[1])
         if self._is_active(snapshot):
             self._last_active = snapshot
             self._active_at = now
@@ -262,21 +267,6 @@ class ActivityTracker:
         return abs(snapshot.cpu_ns - last.cpu_ns) > _IDLE_CPU_NS
 
 
-class _Unchanged:
-    """Measures for how long a value has stayed equal."""
-
-    def __init__(self) -> None:
-        self._value: object = None
-        self._since = 0.0
-
-    def step(self, value: object, now: float, *, is_changing: bool = False) -> float:
-        """Return the seconds since the value changed, 0 if it is changing now."""
-        if value != self._value or is_changing:
-            self._value = value
-            self._since = now
-        return now - self._since
-
-
 def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited_s: float) -> bool:
     """Return whether to type the next step: the program has read everything and awaits more.
 
@@ -298,38 +288,29 @@ def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited
     return (activity.awaits is not None or polls) and waited_s >= times.quiet_s
 
 
-class PromptWait:
-    """Decides how long to wait for a shell to reach its prompt.
+def is_worth_waiting(
+    times: Times,
+    activity: Activity,
+    waited_s: float,
+    patience_s: float,
+    starting_s: float,
+    *,
+    is_starting: bool,
+    has_children: bool,
+) -> bool:
+    """Return whether to keep waiting for a shell to reach its prompt.
 
-    - A shell that was at its prompt before gets `patience_s`, but up to `times.coming_s` while it
-      does something.
-    - A starting shell gets up to `starting_s` while it is busy: it does something, or runs a
-      program that must end first.
+    A shell that was at its prompt before gets `patience_s`, but up to `times.coming_s` while it
+    does something. One that `is_starting`, interactive and not yet at its prompt, gets up to
+    `starting_s` while it is busy: it does something, or `has_children`, a program that must end
+    first.
     """
-
-    def __init__(self, times: Times, patience_s: float, starting_s: float) -> None:
-        self._times = times
-        self._patience_s = patience_s
-        self._starting_s = starting_s
-        self._begun_at: float | None = None
-
-    def step(
-        self, activity: Activity, now: float, *, is_starting: bool, has_children: bool
-    ) -> bool:
-        """Return whether to keep waiting, given what the pane is doing and the time in seconds.
-
-        The shell `is_starting` if it is interactive and has not been at its prompt yet. It
-        `has_children` if it runs a program that must end first.
-        """
-        if self._begun_at is None:
-            self._begun_at = now
-        waited_s = now - self._begun_at
-        is_busy = has_children or activity.same_s < self._times.asking_s
-        if is_starting and is_busy and waited_s < self._starting_s:
-            return True
-        if activity.same_s < self._patience_s and waited_s < self._times.coming_s:
-            return True
-        return waited_s <= self._patience_s
+    is_busy = has_children or activity.same_s < times.asking_s
+    if is_starting and is_busy and waited_s < starting_s:
+        return True
+    if activity.same_s < patience_s and waited_s < times.coming_s:
+        return True
+    return waited_s <= patience_s
 
 
 class StopAction(Enum):

@@ -16,9 +16,9 @@ from tmux_debug_mcp.vt.printable import plain_name
 from .activity import (
     Activity,
     ActivityTracker,
-    PromptWait,
     Snapshot,
     Waiting,
+    is_worth_waiting,
     prompting,
     unread_s,
 )
@@ -199,7 +199,7 @@ class Terminal:
         tracker = ActivityTracker(self._times, before)
         if starting_s is None:
             starting_s = self._times.starting_s
-        prompt_wait = PromptWait(self._times, timeout_s, starting_s)
+        begun_at: float | None = None  # when a shell was first seen in the foreground
         deadline = self._clock.now() + timeout_s
         has_children = False
         while await self._wait_for_shell(deadline, self._made_at + starting_s):
@@ -216,8 +216,15 @@ class Terminal:
                 return None
             is_starting = shell.start not in self._known_shells and shell.is_interactive()
             now = self._clock.now()
-            if not prompt_wait.step(
-                activity, now, is_starting=is_starting, has_children=has_children
+            begun_at = now if begun_at is None else begun_at
+            if not is_worth_waiting(
+                self._times,
+                activity,
+                now - begun_at,
+                timeout_s,
+                starting_s,
+                is_starting=is_starting,
+                has_children=has_children,
             ):
                 return None
             await self._clock.sleep(self._times.fast_poll_s)
