@@ -239,6 +239,70 @@ BLOCKED = {
         ),
         rf"2 threads wait: one reads {PORT} \(fd \d+\)",
     ),
+    "serves, and a thread selects two servers": (
+        python(
+            f"{CLIENT}two = [socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "    for _ in range(2)]\n"
+            "threading.Thread(target=select.select, args=(two, [], [])).start()\n"
+            "s.accept()"
+        ),
+        rf"a thread reads {PORT} \(fd \d+\) or {PORT} \(fd \d+\)",
+    ),
+    "serves, and a thread selects a server and a client": (
+        python(
+            f"{CLIENT}c = socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "threading.Thread(target=select.select, args=([a, c], [], [])).start()\n"
+            "s.accept()"
+        ),
+        rf"accepts on {PORT}",
+    ),
+    "serves, and a thread reads who has not accepted": (
+        python(
+            f"{CLIENT}t = socket.create_server(('127.0.0.1', 0))\n"
+            "c = socket.create_connection(t.getsockname())\n"
+            "threading.Thread(target=c.recv, args=(1,)).start()\n"
+            "s.accept()"
+        ),
+        rf"a thread reads {PORT}, which has not accepted the connection \(fd \d+\)",
+    ),
+    "serves, and a thread reads a path": (
+        python(
+            "s = socket.socket(socket.AF_UNIX); s.bind('sock1'); s.listen()\n"
+            "if os.fork() == 0: a = s.accept(); time.sleep(1000)\n"
+            "c = socket.socket(socket.AF_UNIX); c.connect('sock1')\n"
+            "threading.Thread(target=c.recv, args=(1,)).start()\n"
+            "socket.create_server(('127.0.0.1', 0)).accept()"
+        ),
+        r"a thread reads sock1 \(fd \d+\)",
+    ),
+    "serves at a path, and a thread waits for a client": (
+        python(
+            "s = socket.socket(socket.AF_UNIX); s.bind('sock2'); s.listen()\n"
+            "if os.fork() == 0:\n"
+            "    c = socket.socket(socket.AF_UNIX); c.connect('sock2'); time.sleep(1000)\n"
+            "a, _ = s.accept()\n"
+            "threading.Thread(target=a.recv, args=(1,)).start()\n"
+            "s.accept()"
+        ),
+        r"accepts on sock2",
+    ),
+    "serves, and a thread asks by UDP": (
+        python(
+            "u = socket.socket(type=socket.SOCK_DGRAM); u.bind(('127.0.0.1', 0))\n"
+            "c = socket.socket(type=socket.SOCK_DGRAM); c.connect(u.getsockname())\n"
+            "threading.Thread(target=c.recv, args=(1,)).start()\n"
+            "socket.create_server(('127.0.0.1', 0)).accept()"
+        ),
+        rf"a thread reads UDP {PORT} \(fd \d+\)",
+    ),
+    "serves, and a thread serves UDP": (
+        python(
+            "u = socket.socket(type=socket.SOCK_DGRAM); u.bind(('127.0.0.1', 0))\n"
+            "threading.Thread(target=u.recv, args=(1,)).start()\n"
+            "socket.create_server(('127.0.0.1', 0)).accept()"
+        ),
+        rf"accepts on {PORT}",
+    ),
     "serves, and threads wait for a child and a pipe": (
         python(
             "s = socket.create_server(('127.0.0.1', 0)); r, w = os.pipe()\n"
@@ -435,7 +499,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int
                 start_new_session=True,
             )
         server.settimeout(PATIENCE_S)
-        accepted = [server.accept() for _ in range(6)]
+        accepted = [server.accept() for _ in range(9)]
         yield {name: process.pid for name, process in started.items()}
         for connection, _ in accepted:
             connection.close()

@@ -22,7 +22,9 @@ import socket
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from enum import Flag, auto
+from functools import cache, partial, reduce
+from operator import and_
 
 from . import calls, processes, sockets, terminals
 from .waits import Thread
@@ -66,12 +68,6 @@ _ANONYMOUS = {
     "anon_inode:[eventfd]": "waits for an event (eventfd)",
 }
 _PIDFD = re.compile(r"(anon_inode:\[pidfd\]|pidfd:)")
-# What a thread of a server may do instead of answering. Waiting for a request is normal.
-_NOT_FOR_REQUESTS = re.compile(
-    r"(writes to|connects to|waits for a lock on) |reads \S+:\d+ \(fd \d+\)$"
-)
-# An event loop that only its own threads or signals can wake.
-_OWN_EVENT = "waits for an event of its own"
 _EVENTFD, _EPOLL = "anon_inode:[eventfd]", "anon_inode:[eventpoll]"
 
 # Events of poll(2) and epoll(7): input and output. Hang-ups and errors come without being asked.
@@ -106,6 +102,34 @@ class Blocked:
         return all(processes.cpu_ns(*thread) == spent for thread, spent in self.threads)
 
 
+class _Fact(Flag):
+    """What is true of a wait.
+
+    Attributes:
+        REQUEST: Somebody has to connect to it.
+        WORK: It is for what a thread of a server needs to answer: another server, room to write,
+            the lock of a file.
+        PIPE: It is for the other end of a pipe without a name.
+        OWN_EVENT: Only its own threads or signals can end it, as in an event loop.
+        CHILD: It is for a child, which the text names.
+    """
+
+    NONE = 0
+    REQUEST = auto()
+    WORK = auto()
+    PIPE = auto()
+    OWN_EVENT = auto()
+    CHILD = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """What a thread is blocked on: its text follows "it"."""
+
+    text: str
+    facts: _Fact = _Fact.NONE
+
+
 class _UnknownError(Exception):
     """What a process is blocked on is hidden or not clear."""
 
@@ -126,12 +150,12 @@ def blocked_on(
     """
     look = _Look(plain, others)
     try:
-        text = look.process(pid)
+        wait = look.process(pid)
         look.check_unchanged()
     except _UnknownError:
         return None
     spent = [(thread, seen) for thread, (_, seen) in look.calls.items()]
-    return Blocked(text, frozenset(look.groups), (*spent, *look.stopped.items()))
+    return Blocked(wait.text, frozenset(look.groups), (*spent, *look.stopped.items()))
 
 
 class _Look:
@@ -157,14 +181,14 @@ class _Look:
             if calls.call_of(pid, thread) != call or processes.cpu_ns(pid, thread) != spent:
                 raise _RunningError
 
-    def process(self, pid: int, depth: int = 0) -> str:
+    def process(self, pid: int, depth: int = 0) -> _Wait:
         """Return what a process is blocked on."""
         about = processes.read_stat(pid)
         if about is None or about.state in "ZX" or depth > _MAX_DEPTH:
             raise _RunningError
         self.groups.add(about.pgrp)
         if about.state == "T":
-            return "is stopped"
+            return _Wait("is stopped")
         if not _has_64_bits(pid):  # its calls have other numbers
             raise _UnknownError
         threads = self._read_calls(pid)
@@ -172,23 +196,24 @@ class _Look:
         if str(pid) not in names:  # the main thread may end before the others
             raise _UnknownError
         # What the main thread does, unless it waits for others.
-        text = None if names[str(pid)] == "futex" else self._call(pid, str(pid), depth)
-        if text not in (None, _OWN_EVENT):
-            if all(one.startswith("accepts on ") for one in text.split(" or ")):
-                return self._threads_of_a_server(pid, names, depth) or text
-            return text
+        main = None if names[str(pid)] == "futex" else self._call(pid, str(pid), depth)
+        if main and _Fact.REQUEST in main.facts:
+            return self._threads_of_a_server(pid, names, depth) or main
+        if main and _Fact.OWN_EVENT not in main.facts:
+            return main
         busy = [one for one, name in names.items() if name != "futex"]
-        texts = {self._call(pid, one, depth) for one in busy} - {_OWN_EVENT}
-        if len(texts) == 1:
-            [other] = texts
-            return other if _is_of_child(other) else f"a thread {other}"
-        if text:
-            return text
-        if texts:
+        waits = {self._call(pid, one, depth) for one in busy}
+        waits = {wait for wait in waits if _Fact.OWN_EVENT not in wait.facts}
+        if len(waits) == 1:
+            [other] = waits
+            return other if _Fact.CHILD in other.facts else _Wait(f"a thread {other.text}")
+        if main:
+            return main
+        if waits:
             raise _UnknownError
-        return self._locks(pid, threads)
+        return _Wait(self._locks(pid, threads))
 
-    def _threads_of_a_server(self, pid: int, names: Mapping[str, str], depth: int) -> str | None:
+    def _threads_of_a_server(self, pid: int, names: Mapping[str, str], depth: int) -> _Wait | None:
         """Return what threads beside the main one wait for, if it is more than a request."""
         texts = []
         for thread, name in names.items():
@@ -196,13 +221,15 @@ class _Look:
                 continue
             before = dict(self.calls), set(self.groups), dict(self.stopped)
             with contextlib.suppress(_UnknownError):
-                texts.append(self._call(pid, thread, depth))
-            # None of the texts that are used is about another process.
+                wait = self._call(pid, thread, depth)
+                if _Fact.WORK in wait.facts:
+                    texts.append(wait.text)
+            # None of these texts is about another process.
             self.calls, self.groups, self.stopped = before
-        texts = sorted(text for text in texts if _NOT_FOR_REQUESTS.match(text))
+        texts.sort()
         if len(texts) > 1:
-            return f"{len(texts)} threads wait: one {texts[0]}"
-        return f"a thread {texts[0]}" if texts else None
+            return _Wait(f"{len(texts)} threads wait: one {texts[0]}")
+        return _Wait(f"a thread {texts[0]}") if texts else None
 
     def _read_calls(self, pid: int) -> list[str]:
         """Read the calls of a process, and return its threads."""
@@ -233,7 +260,7 @@ class _Look:
             return "waits for a lock that only it can release (futex)"
         return f"waits for locks in all {len(threads)} threads (futex)"
 
-    def _call(self, pid: int, thread: str, depth: int) -> str:
+    def _call(self, pid: int, thread: str, depth: int) -> _Wait:
         """Return what a thread is blocked on."""
         name, arguments, _ = self.calls[pid, thread][0]
         other = partial(self._other, depth=depth)
@@ -241,7 +268,7 @@ class _Look:
         if name in _PLAIN:
             if name == "rt_sigsuspend":
                 return self._signal(pid, depth)
-            return _PLAIN[name]
+            return _Wait(_PLAIN[name])
         if name in calls.CHILD_WAITS:
             return self._children(pid, files, name, arguments, depth)
         if name in _READS | _ACCEPTS:
@@ -273,7 +300,7 @@ class _Look:
             return ""
         before = dict(self.calls), set(self.groups), dict(self.stopped)
         try:
-            return f", which {self.process(about.pid, depth + 1)}"
+            return f", which {self.process(about.pid, depth + 1).text}"
         except _UnknownError:
             self.calls, self.groups, self.stopped = before
             return ""
@@ -296,7 +323,7 @@ class _Look:
         ]
         return selected, bool(timeout)
 
-    def _signal(self, pid: int, depth: int) -> str:
+    def _signal(self, pid: int, depth: int) -> _Wait:
         """Return what a process that waits for a signal is blocked on: perhaps its only child."""
         status = processes.read(f"/proc/{pid}/status")
         masks = dict(re.findall(rb"Sig(Blk|Cgt):\t([0-9a-f]+)", status))
@@ -306,11 +333,11 @@ class _Look:
         children = _living_children(pid)
         if catches and not blocks and len(children) == 1:
             return self._child(children[0], depth)
-        return _PLAIN["rt_sigsuspend"]
+        return _Wait(_PLAIN["rt_sigsuspend"])
 
     def _children(
         self, pid: int, files: "_Files", name: str, arguments: Sequence[int], depth: int
-    ) -> str:
+    ) -> _Wait:
         """Return what a process that waits for a child is blocked on."""
         if name == "waitid":
             kind, number = arguments[0], arguments[1]
@@ -330,42 +357,35 @@ class _Look:
             raise _UnknownError
         if len(children) == 1:
             return self._child(children[0], depth)
-        texts = [self._child(child, depth) for child in children]  # none may run
+        waits = [self._child(child, depth) for child in children]  # none may run
         # In a pipeline, the child that the others wait for.
-        first = [text for text in texts if not _PIPE_WAIT.search(text)]
+        first = [wait for wait in waits if _Fact.PIPE not in wait.facts]
         if len(first) == 1:
             return first[0]
+        text = f"waits for pids {', '.join(map(str, children))}"
         if len(children) > _MAX_NAMED:
-            return f"waits for {len(children)} children"
-        return f"waits for pids {', '.join(map(str, children))}"
+            text = f"waits for {len(children)} children"
+        return _Wait(text, _Fact.CHILD)
 
-    def _child(self, pid: int, depth: int) -> str:
+    def _child(self, pid: int, depth: int) -> _Wait:
         """Return what the child that a process waits for is blocked on."""
         before = dict(self.calls)
         try:
-            text = self.process(pid, depth + 1)
+            wait = self.process(pid, depth + 1)
         except _RunningError:
             raise
         except _UnknownError:
             # It may sleep in a call that we don't know.
             self.calls = before
             self._read_calls(pid)
-            return f"waits for pid {pid}"
-        if _is_of_child(text):
-            return text
+            return _Wait(f"waits for pid {pid}", _Fact.CHILD)
+        if _Fact.CHILD in wait.facts:
+            return wait
         child = processes.read_stat(pid)
         if child is None:
             raise _UnknownError
-        return f"waits for {self._plain(child.comm)} (pid {pid}), which {text}"
-
-
-_NAMES_CHILD = re.compile(r"^waits for (.{1,16} \(pid \d+\), which |pids? )")
-_PIPE_WAIT = re.compile(r"\(pid \d+\), which (reads|writes to) a pipe ")
-
-
-def _is_of_child(text: str) -> bool:
-    """Tell whether words already name a child."""
-    return bool(_NAMES_CHILD.search(text))
+        text = f"waits for {self._plain(child.comm)} (pid {pid}), which {wait.text}"
+        return _Wait(text, _Fact.CHILD | wait.facts & _Fact.PIPE)
 
 
 def _is_same(path: str, file: os.stat_result) -> bool:
@@ -424,33 +444,35 @@ class _Files:
         # A thread may have its own table of files.
         self.directory = f"/proc/{pid}/task/{thread}"
 
-    def read(self, fd: int) -> str:
+    def read(self, fd: int) -> _Wait:
         """Return what it means to read a file, or to accept from it."""
         fd = _signed(fd)
         link = self._link(fd)
         if link in _ANONYMOUS:
-            return _ANONYMOUS[link]
+            return _Wait(_ANONYMOUS[link])
         if _PIDFD.match(link):
-            return f"waits for pid {self.pid_of(fd)}"
+            return _Wait(f"waits for pid {self.pid_of(fd)}", _Fact.CHILD)
         if link.startswith("socket:"):
             return self._socket(fd, "reads")
-        return f"reads {self._file(fd, link, is_read=True)}"
+        facts = _Fact.PIPE if link.startswith("pipe:") else _Fact.NONE
+        return _Wait(f"reads {self._file(fd, link, is_read=True)}", facts)
 
-    def write(self, fd: int) -> str:
+    def write(self, fd: int) -> _Wait:
         """Return what it means to write a file."""
         fd = _signed(fd)
         link = self._link(fd)
         if link.startswith("socket:"):
             return self._socket(fd, "writes to")
-        return f"writes to {self._file(fd, link, is_read=False)}"
+        facts = _Fact.WORK | (_Fact.PIPE if link.startswith("pipe:") else _Fact.NONE)
+        return _Wait(f"writes to {self._file(fd, link, is_read=False)}", facts)
 
-    def connect(self, fd: int) -> str:
+    def connect(self, fd: int) -> _Wait:
         """Return what it means to connect a socket."""
         return self._socket(_signed(fd), "connects to")
 
-    def among(self, files: list[tuple[int, int]], *, has_timeout: bool) -> str:
+    def among(self, files: list[tuple[int, int]], *, has_timeout: bool) -> _Wait:
         """Return what it means to wait for one of several files, given the events of each."""
-        texts: list[str] = []
+        waits: list[_Wait] = []
         is_for_itself = False
         plain = {fd for fd, mask in files if mask & (_IN | _OUT)}
         for fd, mask in files:  # which grows in this loop
@@ -462,21 +484,24 @@ class _Files:
             elif mask & _IN and self._wakes_itself(fd):
                 is_for_itself = True
             else:
-                texts.append(self._either(fd, mask))
-        texts = sorted(dict.fromkeys(texts))
-        if not texts:
+                waits.append(self._either(fd, mask))
+        if not waits:
             if has_timeout:
-                return "sleeps"
-            return _OWN_EVENT if is_for_itself else "waits for a signal"
+                return _Wait("sleeps")
+            if is_for_itself:
+                return _Wait("waits for an event of its own", _Fact.OWN_EVENT)
+            return _Wait("waits for a signal")
+        texts = sorted({wait.text for wait in waits})
+        # All of them read: say "reads" once.
+        do_all_read = all(text.startswith("reads ") for text in texts)
         if len(texts) > _MAX_NAMED:
             more = len(texts) - _MAX_NAMED + 1
             texts = [*texts[: _MAX_NAMED - 1], f"{more} more"]
         joined = " or ".join(texts)
-        # All of them read: say "reads" once.
-        do_all_read = all(text.startswith("reads ") for text in texts)
-        return joined.replace(" or reads ", " or ") if do_all_read else joined
+        text = joined.replace(" or reads ", " or ") if do_all_read else joined
+        return _Wait(text, reduce(and_, (wait.facts for wait in waits)))
 
-    def _either(self, fd: int, mask: int) -> str:
+    def _either(self, fd: int, mask: int) -> _Wait:
         """Return what it means to wait until a file can be read, or written, or either."""
         if not mask & _OUT:
             return self.read(fd)
@@ -496,7 +521,7 @@ class _Files:
             raise _UnknownError
         return self.read(fd) if mode & 0o400 else self.write(fd)
 
-    def lock(self, fd: int) -> str:
+    def lock(self, fd: int) -> _Wait:
         """Return what it means to wait for the lock of a file. Source: proc(5), /proc/locks."""
         fd = _signed(fd)
         link = self._link(fd)
@@ -522,9 +547,9 @@ class _Files:
             # It may have passed the lock on to a child and ended.
             if processes.has_open(holder, file):
                 text += f" that pid {holder} holds"
-        return f"{text} (fd {fd})"
+        return _Wait(f"{text} (fd {fd})", _Fact.WORK)
 
-    def open(self, name: str, arguments: Sequence[int]) -> str:
+    def open(self, name: str, arguments: Sequence[int]) -> _Wait:
         """Return what it means to open a file: a FIFO waits for whoever opens its other end."""
         directory = "cwd"
         if name == "openat":
@@ -543,7 +568,7 @@ class _Files:
         if not is_fifo or access == os.O_RDWR:
             raise _UnknownError
         other = "writes" if access == os.O_RDONLY else "reads"
-        return f"opens the FIFO {self._plain(path)}, which nobody {other}"
+        return _Wait(f"opens the FIFO {self._plain(path)}, which nobody {other}")
 
     def _string(self, address: int) -> bytes:
         """Return a C string in the memory of the process; the page after it may be unmapped."""
@@ -670,50 +695,63 @@ class _Files:
             return None
         return _find(self._ends(protocol), self._stat(fd).st_ino)
 
-    def _socket(self, fd: int, verb: str) -> str:
+    def _socket(self, fd: int, verb: str) -> _Wait:
         """Return what it means to read, write or connect a socket."""
         protocol = self._protocol(fd)
         inode = self._stat(fd).st_ino
         if protocol.startswith("UNIX"):
             return self._unix_socket(fd, inode, verb)
+        unknown = _Wait(f"{verb} a socket (fd {fd})", _facts(verb, is_accepted=True))
         if not protocol.startswith(("TCP", "UDP")):
-            return f"{verb} a socket (fd {fd})"
+            return unknown
         # The kernel lists listening sockets at once, and all sockets in milliseconds.
         listening = sockets.listening()
         end = _find(listening, inode)
         if end:
-            return f"accepts on {end.address}"
+            return _Wait(f"accepts on {end.address}", _Fact.REQUEST)
         all_ends = self._ends(protocol)
         end = _find(all_ends, inode)
         if end and protocol.startswith("UDP"):
-            return f"{verb} UDP {end.peer if end.peer_port else end.address} (fd {fd})"
+            place = end.peer if end.peer_port else end.address
+            facts = _facts(verb, is_accepted=not end.peer_port)
+            return _Wait(f"{verb} UDP {place} (fd {fd})", facts)
         if end is None or not end.peer_port:
-            return f"{verb} a socket (fd {fd})"
+            return unknown
         place = end.peer
         is_accepted = any(end.port == one.port for one in listening)
-        if is_accepted or (_is_ephemeral(end.peer_port) and not _is_ephemeral(end.port)):
+        is_accepted |= _is_ephemeral(end.peer_port) and not _is_ephemeral(end.port)
+        if is_accepted:
             place = f"{end.peer}, which connected to :{end.port}"
+        facts = _facts(verb, is_accepted=is_accepted)
         if verb == "connects to":
-            return f"connects to {end.peer} (fd {fd})"
+            return _Wait(f"connects to {end.peer} (fd {fd})", facts)
         other = _other_end(end, all_ends)
         is_open = other is not None and other.state == sockets.TCP_ESTABLISHED
         if other and is_open and not other.inode and verb != "writes to":
-            return f"{verb} {end.peer}, which has not accepted the connection (fd {fd})"
-        if other and self._has_socket(other.inode):
+            place = f"{end.peer}, which has not accepted the connection"
+        elif other and self._has_socket(other.inode):
             place += ", whose other end it has itself"
-        return f"{verb} {place} (fd {fd})"
+        return _Wait(f"{verb} {place} (fd {fd})", facts)
 
-    def _unix_socket(self, fd: int, inode: int, verb: str) -> str:
+    def _unix_socket(self, fd: int, inode: int, verb: str) -> _Wait:
         end = sockets.unix_end(inode)
         if end is None:
-            return f"{verb} a socket (fd {fd})"
+            return _Wait(f"{verb} a socket (fd {fd})", _facts(verb, is_accepted=True))
         if end.is_listening:
-            return f"accepts on {self._plain(end.name)}"
+            return _Wait(f"accepts on {self._plain(end.name)}", _Fact.REQUEST)
         peer = sockets.unix_end(end.peer) if end.peer else None
         name = self._plain((peer.name if peer else "") or end.name) or "a socket"
         if end.peer and self._has_socket(end.peer):
             name += " whose other end it has itself"
-        return f"{verb} {name} (fd {fd})"
+        # A socket that was accepted has the name of the one that listens.
+        facts = _facts(verb, is_accepted=not (peer and peer.name))
+        return _Wait(f"{verb} {name} (fd {fd})", facts)
+
+
+def _facts(verb: str, *, is_accepted: bool) -> _Fact:
+    """Return what is true of a wait for a socket. One that `is_accepted` is read for a request."""
+    is_work = verb in ("writes to", "connects to") or (verb == "reads" and not is_accepted)
+    return _Fact.WORK if is_work else _Fact.NONE
 
 
 def _ends(protocol: str) -> list[sockets.End]:
