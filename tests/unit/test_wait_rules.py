@@ -228,6 +228,15 @@ class TestSteps:
         assert (report.reason, report.is_early) == (Reason.MATCHED, False)
         assert ended_at == 2.0
 
+    async def test_match_right_before_the_pane_is_seen_at_rest_is_no_early_one(
+        self, pane: StagedPane, clock: VirtualClock
+    ) -> None:
+        acts = [Act(0, "ready 1\n", BLOCKED), Act(0.2513, "ready 2\nmore\n", READING)]
+        report, _ = await self.seen(pane, clock, acts, MATCH)
+
+        assert (report.reason, report.is_early) == (Reason.MATCHED, False)
+        assert report.excerpt.text == "ready 1\nready 2\nmore\n"
+
     async def test_answer_to_a_step_is_no_echo_of_one_before_it(
         self, pane: StagedPane, clock: VirtualClock
     ) -> None:

@@ -175,14 +175,13 @@ async def report(
     activity: Activity | None,
     shows: Shows,
     end: int | None = None,
-    *,
-    is_early: bool = False,
 ) -> Report:
     """Return the report of an observation, or of its output up to a cursor.
 
-    `activity` is the last look at the pane. `is_early`: what matched came before the last step.
+    `activity` is the last look at the pane.
     """
     pane, log = observation.pane, observation.pane.log
+    is_early = reason.is_match and observation.early is not None
     ending = await pane.ending()
     is_given = end is not None
     if end is None:

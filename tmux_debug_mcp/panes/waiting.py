@@ -126,7 +126,6 @@ class _Wait:
         self._times = pane.clock.times
         self._conditions = conditions
         self._observation = observation
-        self._is_early = False  # what matched came before the last step of keys
         # How long the pane must be quiet before we check again whether anything can come.
         self._vain_look_s = pane.clock.times.quiet_s
 
@@ -143,10 +142,11 @@ class _Wait:
             ending = await pane.ending()
             reason = await self._reason(ending, deadline)
             if reason:
-                if reason.is_match and not self._is_early:
+                if reason.is_match and observation.early is None:
                     await self._read_rest_of_line()
-                activity, shows = self._watch.activity, self._conditions.shows
-                return await report(observation, reason, activity, shows, is_early=self._is_early)
+                return await report(
+                    observation, reason, self._watch.activity, self._conditions.shows
+                )
             if observation.position != position:
                 self._vain_look_s = self._times.quiet_s
             if observation.position - position > _FLOOD_BYTES:
@@ -172,7 +172,7 @@ class _Wait:
             return self._early_reason()
         if ending:
             match = await observation.read(ending.cursor, deadline)
-            return Reason(match) if match else self._early_reason() or Reason.EXITED
+            return self._matched(match) if match else self._early_reason() or Reason.EXITED
         # Look at the pane before reading its log: lines printed before it came to rest can match.
         activity_reason = await self._reason_of_activity()
         # Without a timeout the wait is a single look at all there is.
@@ -180,7 +180,7 @@ class _Wait:
         match = await observation.read(self._pane.log.size, until)
         match = match or await observation.match_screen(is_look=not conditions.timeout_s)
         if match:
-            return Reason(match)
+            return self._matched(match)
         if activity_reason:
             return activity_reason
         if conditions.idle_s is not None and self._idle_s() >= conditions.idle_s:
@@ -225,10 +225,14 @@ class _Wait:
             return Reason.REST
         return None
 
+    def _matched(self, match: MatchReason) -> Reason:
+        """Return the reason of a match after the last step. An early one no longer counts."""
+        self._observation.early = None
+        return Reason(match)
+
     def _early_reason(self) -> Reason | None:
         """Return the reason of a match before the last step, which counts now."""
         early = self._observation.early
-        self._is_early = early is not None
         return Reason(early) if early else None
 
     def _is_fresh(self, activity: Activity | None) -> bool:
