@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -10,7 +11,7 @@ from clocks import VirtualClock
 from staging import BLOCKED, PROMPT, READING, SECRET, StagedPane
 
 from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
-from tmux_debug_mcp.panes.observing import since_keys, since_start
+from tmux_debug_mcp.panes.observing import since_cursor
 from tmux_debug_mcp.panes.reports import Reason, Report, Shows
 from tmux_debug_mcp.panes.waiting import Conditions, observe, wait
 from tmux_debug_mcp.vt.echo import Echoes
@@ -55,7 +56,7 @@ async def waited(
     """Return the report of a wait from the pane's first byte on, and when it came."""
     async with clock.jumping(), anyio.create_task_group() as tasks:
         tasks.start_soon(play, pane, acts)
-        [report] = await wait([pane], conditions, since_start)
+        [report] = await wait([pane], conditions, partial(since_cursor, cursor=0))
         ended_at = clock.now()
         tasks.cancel_scope.cancel()
     return report, ended_at
@@ -199,7 +200,9 @@ class TestSteps:
         between = [act for act in acts if not act.after_s]
         after = acts[len(between) :]
         async with clock.jumping(), anyio.create_task_group() as tasks:
-            observation = await since_keys(pane, conditions.matcher(), pane.type("one"))
+            sent = pane.type("one")
+            observation = await since_cursor(pane, conditions.matcher(), sent.cursor)
+            await observation.step(sent)
             await play(pane, between)
             await observation.step(pane.type(*last))
             tasks.start_soon(play, pane, after)

@@ -15,6 +15,7 @@ from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
 from tmux_debug_mcp.logs.pacing import pieces
 from tmux_debug_mcp.logs.positioning import sequence_at
 from tmux_debug_mcp.vt.captured import ScreenRows
+from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import rows_without_typed
 
 from .capturing import capture_screen_rows, screen_rows_at
@@ -49,11 +50,13 @@ class Observation:
         pane: Pane,
         matcher: Matcher,
         cursor: int,
+        drawing: Drawing,
         rows: Sequence[str] = (),
         before: Snapshot | None = None,
     ) -> None:
         self.pane = pane
         self.cursor = cursor
+        self.drawing = drawing
         self.rows = rows
         self.before = before
         self.steps: list[int] = []
@@ -65,11 +68,6 @@ class Observation:
         self._position = cursor
         self._rows_at = cursor if rows else -1
         self._screen_matched_to = cursor  # the position when rows were last matched
-
-    async def begin(self) -> "Observation":
-        """Find out whether a program was drawing there; return the observation itself."""
-        self.drawing = await self.pane.drawing_at(self.cursor)
-        return self
 
     @property
     def position(self) -> int:
@@ -213,43 +211,31 @@ class Observation:
         return rows_without_typed(screen.rows, columns, sent.texts)
 
 
-async def since_start(pane: Pane, matcher: Matcher) -> Observation:
-    """Return an observation of a pane from its first byte on."""
-    return await Observation(pane, matcher, 0).begin()
+async def since_cursor(
+    pane: Pane, matcher: Matcher, cursor: int, before: Snapshot | None = None
+) -> Observation:
+    """Return an observation of a pane from a cursor on, which the pane's log must have reached.
 
-
-async def since_keys(pane: Pane, matcher: Matcher, sent: Sent) -> Observation:
-    """Return an observation of a pane from keys on."""
-    observation = await Observation(pane, matcher, sent.cursor, sent.rows, sent.before).begin()
-    await observation.step(sent)
-    return observation
+    The screen's rows there are known if the last keys were sent there and a pattern may match them,
+    or if the last result showed them. `before` is the snapshot before the last keys, if these were
+    sent elsewhere.
+    """
+    sent, shown = pane.keyboard.last_sent, pane.shown
+    rows: Sequence[str] = ()
+    if sent and sent.cursor == cursor:
+        before, rows = before or sent.before, sent.rows
+    if not rows and shown and shown.cursor == cursor:
+        rows = shown.screen.rows
+    return Observation(pane, matcher, cursor, await pane.drawing_at(cursor), rows, before)
 
 
 async def since_last_keys(pane: Pane, matcher: Matcher) -> Observation:
     """Return one from the last keys or the shell's last job, the later one, else from the start."""
-    job = pane.jobs.last
+    job, sent = pane.jobs.last, pane.keyboard.last_sent
     job_start = job.start if job and job.start is not None else 0
-    sent = pane.keyboard.last_sent
     if sent is None or job_start > sent.cursor:
-        before = pane.terminal.before_typing
-        return await Observation(pane, matcher, job_start, before=before).begin()
-    if not sent.rows:
-        return await since_cursor(pane, matcher, sent.cursor, sent.before)
-    return await since_keys(pane, matcher, sent)
-
-
-async def since_cursor(
-    pane: Pane, matcher: Matcher, cursor: int, before: Snapshot | None = None
-) -> Observation:
-    """Return one from a cursor on, which the pane's log must have reached.
-
-    The screen's rows there are known if the last result showed them.
-    """
-    sent, shown = pane.keyboard.last_sent, pane.shown
-    if before is None and sent and sent.cursor == cursor:
-        before = sent.before
-    rows = shown.screen.rows if shown and shown.cursor == cursor else ()
-    return await Observation(pane, matcher, cursor, rows, before).begin()
+        return await since_cursor(pane, matcher, job_start, pane.terminal.before_typing)
+    return await since_cursor(pane, matcher, sent.cursor)
 
 
 async def rows_now(pane: Pane, matcher: Matcher) -> Sequence[str]:

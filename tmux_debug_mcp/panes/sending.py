@@ -22,7 +22,7 @@ from tmux_debug_mcp.vt.keys import Keystrokes, pressed
 
 from .keyboard import Sent
 from .looking.activity import Snapshot, is_ready_for_step, prompting
-from .observing import Observation, rows_now, since_keys
+from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
 from .watching import watching
 
@@ -111,14 +111,22 @@ async def _send_steps(
 async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher | None) -> None:
     """Resize a pane. As with keys, the program may act on it or not."""
     await pane.check_running()
-    if pane.has_just_printed:
-        await pane.flush()
-    rows = await rows_now(pane, matcher) if matcher else ()
-    sent = pane.keyboard.begin(pressed(()), rows)
-    if matcher:
-        sending.observation = await since_keys(pane, matcher, sent)
+    await _begin(pane, pressed(()), sending, matcher)
     await resize()
     pane.terminal.tmux_has_typed()
+
+
+async def _begin(pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None) -> Sent:
+    """Note that a step is sent now. The first one begins the observation."""
+    # Earlier output must be in the log before the cursor of this step.
+    if pane.has_just_printed:
+        await pane.flush()
+    if matcher is None or sending.observation:
+        return pane.keyboard.begin(step)
+    sent = pane.keyboard.begin(step, await rows_now(pane, matcher))
+    sending.observation = await since_cursor(pane, matcher, sent.cursor)
+    await sending.observation.step(sent)
+    return sent
 
 
 async def _send_one(
@@ -141,16 +149,10 @@ async def _send_one(
         keyboard.check_free()
         keyboard.check_not_hidden(step)
         with anyio.CancelScope(shield=True):
-            # Earlier output must be in the log before the cursor of this step.
-            if pane.has_just_printed:
-                await pane.flush()
-            is_first = matcher is not None and sending.observation is None
-            rows = await rows_now(pane, matcher) if matcher and is_first else ()
-            sent = keyboard.begin(step, rows)
-            if matcher and is_first:
-                sending.observation = await since_keys(pane, matcher, sent)
-            elif sending.observation and not step.interrupts:
-                await sending.observation.step(sent)
+            observation = sending.observation
+            sent = await _begin(pane, step, sending, matcher)
+            if observation and not step.interrupts:
+                await observation.step(sent)
             if step.signal:
                 _send_signal(pane, sent.before, step.signal)
             else:
@@ -158,8 +160,8 @@ async def _send_one(
                 await keyboard.type(step)
     sending.done += 1
     # Reading a flood takes long, and what ends the flood can't wait for that.
-    if sending.observation and step.interrupts and not is_first:
-        await sending.observation.step(sent)
+    if observation and step.interrupts:
+        await observation.step(sent)
     return sent
 
 

@@ -23,7 +23,6 @@ from tmux_debug_mcp.panes.observing import (
     Observation,
     since_cursor,
     since_last_keys,
-    since_start,
 )
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
@@ -100,7 +99,7 @@ async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
     confirmed = f"Created pane '{pane.name}' (id: {pane.id})"
     if conditions is None:
         return await _confirmed(pane, confirmed)
-    observation = await since_start(pane, conditions.matcher())
+    observation = await since_cursor(pane, conditions.matcher(), 0)
     return await _observed(engine, observation, conditions, confirmed)
 
 
