@@ -111,6 +111,7 @@ class _Ports:
 
 
 class _Place:
+    members = list
     leader = Stat(pid=-1)
     client: Any = None
     target = "%0"

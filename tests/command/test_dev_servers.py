@@ -203,6 +203,16 @@ def test_restart_starts_the_same_again(shell: Shell, tmp_path: Path) -> None:
     assert (row["name"], row["command"]) == ("web", command)
 
 
+def test_restart_is_in_the_same_directory_where_a_link_is_left(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "there" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("there/below")
+    out = shell.out("create", "--name", "web", "--cwd", "link/..", "--", "pwd -P; exec cat")
+
+    assert shell.out("restart", "web", "--wait-for", "^/") == out == f"{tmp_path}\n"
+
+
 def test_pane_that_can_not_be_made_again_is_left_as_it_is(shell: Shell, tmp_path: Path) -> None:
     below = tmp_path / "below"
     below.mkdir()

@@ -11,16 +11,20 @@ from tmux_debug_mcp.panes.looking.activity import (
     ActivityTracker,
     Awaits,
     Snapshot,
-    StopAction,
-    StopPlan,
     Waiting,
     awaited,
     is_ready_for_step,
     is_worth_waiting,
     prompting,
 )
-from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell, is_complete, may_go_on
-from tmux_debug_mcp.panes.stopping import OTHER_SHELLS
+from tmux_debug_mcp.panes.shells.dialects import (
+    DIALECTS,
+    OTHER_SHELLS,
+    Shell,
+    is_complete,
+    may_go_on,
+)
+from tmux_debug_mcp.panes.stopping import StopAction, StopPlan
 
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 SECRET = LINES._replace(echoes=False)

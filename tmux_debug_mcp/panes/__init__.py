@@ -13,5 +13,6 @@ need its program and that has ended, KeyboardHeldError while a person has the ke
 need, TmuxStuckError if tmux does not answer, and StorageError if there is no room for a file.
 Docstrings list only other errors.
 
-Nothing here knows about MCP, tool arguments or the wording of a toolset.
+Nothing here knows about MCP or the wording of a toolset; errors of arguments name the parameters
+that tools have in common.
 """

@@ -93,25 +93,38 @@ class NewPane:
 
 
 def check(new: NewPane) -> None:
-    """Check the command, the name and the variables of a new pane.
+    """Check the command, the name and the variables of a new pane; ArgumentError for each."""
+    check_command(new.command)
+    if new.name is not None:
+        check_name(new.name)
+    check_env(new.env)
+
+
+def check_command(command: str) -> None:
+    """Check a command that a shell is to run.
 
     Raises:
-        ArgumentError: The command is blank or too long, the name is blank, not printable or looks
-            like an id, or a variable is too long.
+        ArgumentError: It is blank or too long.
     """
-    if not new.command.strip():
+    if not command.strip():
         raise ArgumentError(
             "Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'."
         )
-    size = len(new.command.encode())
+    size = len(command.encode())
     if size > MAX_COMMAND_BYTES:
         raise ArgumentError(
             f"Parameter 'command' has {size} bytes; the limit is {MAX_COMMAND_BYTES}. "
             "Write a script and run that."
         )
-    if new.name is not None:
-        check_name(new.name)
-    for name, value in new.env.items():
+
+
+def check_env(env: Mapping[str, str]) -> None:
+    """Check the environment variables of a new pane.
+
+    Raises:
+        ArgumentError: One is too long.
+    """
+    for name, value in env.items():
         size = len(value.encode())
         if size > MAX_ENV_VALUE_BYTES:
             raise ArgumentError(
@@ -138,13 +151,21 @@ def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -
         )
 
 
+def path_of(base: str | Path, cwd: str | None) -> Path:
+    """Return the path of a directory that a call names; `base` is the server's.
+
+    `..` after a link means the directory that has the link, as for a shell's cd.
+    """
+    return Path(os.path.normpath(Path(base, os.path.expanduser(cwd or ""))))
+
+
 def directory(base: str | Path, cwd: str | None) -> Path:
     """Return the directory that a pane starts in; `base` is the server's.
 
     Raises:
         ArgumentError: There is no such directory, or we may not enter it.
     """
-    path = os.path.join(base, os.path.expanduser(cwd or "."))
+    path = path_of(base, cwd)
     if not os.path.isdir(path):
         raise ArgumentError(
             f"Parameter 'cwd' is '{cwd}', which is not a directory. Give one that exists."
@@ -153,7 +174,7 @@ def directory(base: str | Path, cwd: str | None) -> Path:
         raise ArgumentError(
             f"Parameter 'cwd' is '{cwd}', which can't be entered. Give another directory."
         )
-    return Path(path)
+    return path
 
 
 def check_size(settings: Settings, new: NewPane) -> None:
@@ -265,7 +286,7 @@ async def remove(client: ControlClient, *commands: Command) -> None:
 
 
 @functools.cache
-def _path_of(name: str, path: str | None) -> str:
+def _program(name: str, path: str | None) -> str:
     """Return the path of a program that every system has, given PATH; its name if it is missing."""
     return shutil.which(name, path=path) or name
 
@@ -277,7 +298,7 @@ def _default_signals(path: str | None) -> tuple[str, ...]:
     Then a program that reads the terminal in the background is stopped, as in any other terminal.
     There are no words if env(1) can't do that: busybox's, or GNU coreutils' before 8.31.
     """
-    words = (_path_of("env", path), "--default-signal=TTIN,TTOU")
+    words = (_program("env", path), "--default-signal=TTIN,TTOU")
     with contextlib.suppress(OSError):
         quiet = subprocess.DEVNULL
         if (
@@ -308,7 +329,7 @@ def _words(
     env = [word for name, value in added.items() for word in ("-e", f"{name}={value}")]
     path = settings.env.get("PATH")
     wrapper = [*_default_signals(path), "/bin/sh", str(_PANE_SH), str(mark_file), log.writable]
-    wrapper += [settings.open_files, _path_of("sleep", path), _path_of("tail", path)]
+    wrapper += [settings.open_files, _program("sleep", path), _program("tail", path)]
     wrapper += [str(directory(settings.cwd, new.cwd))]
     if variables_file:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]

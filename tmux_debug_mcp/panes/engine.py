@@ -6,7 +6,6 @@ lost, and the next pane starts another server.
 
 import contextlib
 import errno
-import os
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -37,7 +36,7 @@ from tmux_debug_mcp.tmux.supervisor import temporary_directory
 from tmux_debug_mcp.tmux.users_server import UsersServer
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .creation import NewPane, check_size, directory, remove, start
+from .creation import NewPane, check_size, directory, path_of, remove, start
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
@@ -99,8 +98,7 @@ class Engine:
 
     def directory_of(self, pane: Pane) -> str:
         """Return the directory that a pane was made in."""
-        path = os.path.join(self.settings.cwd, os.path.expanduser(pane.made_by.cwd or ""))
-        return os.path.normpath(path)
+        return str(path_of(self.settings.cwd, pane.made_by.cwd))
 
     async def states(self) -> list[tuple[Pane, State]]:
         """Return all panes with their current states, oldest first; other calls run meanwhile."""
@@ -254,7 +252,7 @@ class Engine:
 
     async def _make_room(self) -> None:
         """Kill the oldest pane that has ended and has no subscriber, evictable ones first."""
-        evictable_first = sorted(self.panes, key=lambda pane: not pane.is_evictable)
+        evictable_first = sorted(self.panes, key=lambda pane: not pane.made_by.is_evictable)
         for pane in evictable_first:
             if not pane.subscribers and await pane.ending():
                 await self._evict(pane)
@@ -263,7 +261,7 @@ class Engine:
 
     async def retire_run_panes(self) -> None:
         """Kill evictable panes that have ended, except the newest 20 and those with subscribers."""
-        ended = [pane for pane in self.panes if pane.is_evictable and await pane.ending()]
+        ended = [pane for pane in self.panes if pane.made_by.is_evictable and await pane.ending()]
         for pane in ended[:-KEPT_RUN_PANES]:
             if not pane.subscribers:
                 await self._evict(pane)

@@ -10,7 +10,6 @@ import signal
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import anyio
 
@@ -36,7 +35,7 @@ from .keyboard import Keyboard
 from .looking.activity import Activity, Awaits, awaited
 from .looking.state import State, ended_state
 from .looking.terminal import Terminal
-from .place import PaneId, Place, end_processes, members, wait_for_exit, writes_log
+from .place import PaneId, Place, wait_for_exit, writes_log
 from .ports import Ports
 from .shells.dialects import Shell
 from .shells.jobs import Jobs
@@ -68,7 +67,6 @@ class Pane:
         started_at: When the pane was made, by the clock.
         name: The name that the call gave, or else the id.
         made_by: What it was made from.
-        is_evictable: The pane may be removed once its program has ended, to make room.
         client: The connection to its tmux server.
         target: tmux's id of the pane.
         window: Our id of the window that the pane was made in, `@N`.
@@ -98,7 +96,6 @@ class Pane:
         self.name = new.name or pane_id
         self.command = new.command
         self.made_by = new
-        self.is_evictable = new.is_evictable
         self.place = place
         self.client = place.client
         self.target = place.target
@@ -107,7 +104,7 @@ class Pane:
         self.log = log
         self.events = events
         self.clock = clock
-        self.terminal = Terminal(place.leader, log, clock, self.flush, partial(members, place))
+        self.terminal = Terminal(place.leader, log, clock, self.flush, place.members)
         self.ports = ports
         self.keyboard = Keyboard(
             pane_id,
@@ -130,6 +127,8 @@ class Pane:
         self._is_killed = False
         # Held by the one subscriber that waits for the end of pane.sh.
         self._end_watch = anyio.Lock()
+        # The log contains everything printed before the wait for the terminal with this number.
+        self._drained_wait = 0
         # The process that writes the log, once we have looked for it.
         self._log_writer: int | None = None
 
@@ -352,11 +351,11 @@ class Pane:
                 processes.send_signals([self._log_writer], signal.SIGCONT)
             await self.clock.sleep(self.clock.times.fast_poll_s)
         await self.ensure_log_writer()  # it may have ended instead of writing
-        self.terminal.drained_wait = wait
+        self._drained_wait = wait
 
     async def drain_prompt(self) -> None:
         """Drain, unless we have drained since the shell was first seen to wait at its prompt."""
-        if self.terminal.drained_wait != self.terminal.wait_number:
+        if self._drained_wait != self.terminal.wait_number:
             await self.drain()
 
     def _is_log_written(self) -> bool:
@@ -406,7 +405,7 @@ class Pane:
         """
         clock, times = self.clock, self.clock.times
         with anyio.CancelScope(shield=True):
-            await end_processes(self.place, clock, tuple(signals), times.kill_grace_s)
+            await self.place.end_processes(clock, tuple(signals), times.kill_grace_s)
             # Give pane.sh a while to report how the command ended.
             deadline = clock.now() + times.mark_s
             with self.events.subscribe(self.log) as subscription:
@@ -431,7 +430,7 @@ class Pane:
             self.client.begin(("kill-pane", "-t", self.target))
             await wait_for_exit(clock, killed, times.kill_s)
             # Orphans of pane.sh, and what other processes have just started.
-            await end_processes(self.place, clock, (signal.SIGKILL,), 0.0)
+            await self.place.end_processes(clock, (signal.SIGKILL,), 0.0)
         self._is_killed = True
         self._close_log_if_unused()
         return state

@@ -39,56 +39,52 @@ class Place:
         """Return the current state of pane.sh, None once it has ended."""
         return processes.read_living(self.leader.pid, self.leader.starttime)
 
+    async def end_processes(self, clock: Clock, signals: tuple[int, ...], grace_s: float) -> None:
+        """End the processes that belong to the pane, waiting for at most `Times.kill_s`.
 
-async def end_processes(
-    place: Place, clock: Clock, signals: tuple[int, ...], grace_s: float
-) -> None:
-    """End the processes that belong to a pane, waiting for at most `Times.kill_s`.
+        These are the descendants of pane.sh, and the orphans that the supervisor has adopted and
+        that are in the pane's session or carry its tag. pane.sh itself is left alone, so it can
+        report how its command ended. Each process first gets the signals and SIGCONT, and SIGKILL
+        after the grace period.
+        """
+        times = clock.times
+        begin = clock.now()
+        signalled: set[int] = set()
+        if self.living_leader():
+            processes.send_signals([self.leader.pid], signal.SIGCONT)
+        while clock.now() < begin + times.kill_s:
+            living = self.members()
+            if not living:
+                return
+            grace_left_s = begin + grace_s - clock.now()
+            if grace_left_s > 0:
+                new = [pid for pid in living if pid not in signalled]
+                processes.send_signals(new, *signals, signal.SIGCONT)
+                signalled.update(new)
+                await wait_for_exit(clock, living, grace_left_s)
+            else:
+                processes.send_signals(living, signal.SIGKILL)
+                await wait_for_exit(clock, living, times.kill_again_s)
 
-    These are the descendants of pane.sh, and the orphans that the supervisor has adopted and that
-    are in the pane's session or carry its tag. pane.sh itself is left alone, so it can report how
-    its command ended. Each process first gets the signals and SIGCONT, and SIGKILL after the grace
-    period.
-    """
-    times = clock.times
-    begin = clock.now()
-    signalled: set[int] = set()
-    if place.living_leader():
-        processes.send_signals([place.leader.pid], signal.SIGCONT)
-    while clock.now() < begin + times.kill_s:
-        living = members(place)
-        if not living:
-            return
-        grace_left_s = begin + grace_s - clock.now()
-        if grace_left_s > 0:
-            new = [pid for pid in living if pid not in signalled]
-            processes.send_signals(new, *signals, signal.SIGCONT)
-            signalled.update(new)
-            await wait_for_exit(clock, living, grace_left_s)
-        else:
-            processes.send_signals(living, signal.SIGKILL)
-            await wait_for_exit(clock, living, times.kill_again_s)
+    def members(self) -> list[int]:
+        """Return the living processes that belong to the pane: descendants first, then orphans."""
+        living: list[int] = []
+        leader = self.living_leader()
+        # After its command, pane.sh only waits for tmux to read all output.
+        if leader and not leader.reaped:
+            living += processes.descendants(leader.pid)
 
+        def is_orphan(stat: processes.Stat) -> bool:
+            if stat.starttime < self.leader.starttime:
+                return False
+            return stat.session == self.leader.pid or processes.tag(stat.pid) == self.tag
 
-def members(place: Place) -> list[int]:
-    """Return the living processes that belong to a pane: descendants first, then orphans."""
-    living: list[int] = []
-    leader = place.living_leader()
-    # After its command, pane.sh only waits for tmux to read all output.
-    if leader and not leader.reaped:
-        living += processes.descendants(leader.pid)
-
-    def is_orphan(stat: processes.Stat) -> bool:
-        if stat.starttime < place.leader.starttime:
-            return False
-        return stat.session == place.leader.pid or processes.tag(stat.pid) == place.tag
-
-    # Orphans last, so that they include a process that has just left the tree.
-    orphans = processes.living_children(place.client.supervisor_pid, is_orphan)
-    living += orphans
-    for orphan in orphans:
-        living += processes.descendants(orphan)
-    return living
+        # Orphans last, so that they include a process that has just left the tree.
+        orphans = processes.living_children(self.client.supervisor_pid, is_orphan)
+        living += orphans
+        for orphan in orphans:
+            living += processes.descendants(orphan)
+        return living
 
 
 async def wait_for_exit(clock: Clock, pids: Iterable[int], timeout_s: float) -> None:

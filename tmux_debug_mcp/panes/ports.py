@@ -13,7 +13,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes, sockets
 from tmux_debug_mcp.linux.sockets import End, Listeners
 
-from .place import Place, members
+from .place import Place
 
 _COMPLAINT = re.compile(
     r"address (is )?already in use|EADDRINUSE|\bport\b.{0,20} (is|was) (already )?in use"
@@ -98,7 +98,7 @@ class Ports:
             and self._missed_at.get(inode, now) >= settled_before
         }
         if unknown:
-            for pid in members(self._place):
+            for pid in self._place.members():
                 for fd, inode in sockets.sockets_of(pid):
                     if inode in unknown:
                         self._own[inode] = (pid, fd)

@@ -62,18 +62,22 @@ Placed = tuple[int, Excerpt]
 
 
 class Reason(StrEnum):
-    """Why a wait or a run is over: the first three for both, then six for waits, eight for runs.
+    """Why a wait or a run is over.
 
     Attributes:
         INPUT: The program awaits something; no pattern can match before it gets it.
         EXITED: The program has ended, or the pane is gone.
         TIMED_OUT: The time is over. In a run, an interrupt has then ended the command.
+
+    Of waits:
         MATCHED: A line matches `pattern`.
         STOPPED: A line matches `stop_pattern`.
         IDLE: The pane was idle for `idle_s`.
         REST: The pane is at rest.
         LISTENS: A process of the pane listens on `port`.
         FLOODED: More was printed than the log keeps, and no pattern was given.
+
+    Of runs:
         DONE: The command has ended by itself.
         INTERRUPTED: Somebody else interrupted the command.
         RUNNING: Time ran out, and the command goes on despite interrupts.
@@ -87,12 +91,14 @@ class Reason(StrEnum):
     INPUT = "input"
     EXITED = "exited"
     TIMED_OUT = "timed_out"
+
     MATCHED = "matched"
     STOPPED = "stopped"
     IDLE = "idle"
     REST = "rest"
     LISTENS = "listens"
     FLOODED = "flooded"
+
     DONE = "done"
     INTERRUPTED = "interrupted"
     RUNNING = "running"

@@ -5,28 +5,92 @@ no log, so there it is enough that a shell has the terminal.
 """
 
 import contextlib
+import math
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from enum import Enum
 
-from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.clock import Clock, Times
 from tmux_debug_mcp.errors import KillNotAllowedError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.vt.keys import INTERRUPT
 
-from .looking.activity import Activity, StopAction, StopPlan
+from .looking.activity import Activity, Snapshot
 from .pane import Pane
-from .shells.dialects import DIALECTS, Shell, shell_of
+from .shells.dialects import OTHER_SHELLS, SHELLS, Shell, shell_of
 from .watching import watching
 
-# Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
-OTHER_SHELLS = (
-    *("ksh", "ksh93", "mksh", "tcsh", "bsd-csh", "csh"),
-    *("yash", "elvish", "nu", "xonsh", "pwsh"),
-)
-# The programs that count as shells where only the name is known.
-SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
+
+class StopAction(Enum):
+    """The next action of a stop."""
+
+    WAIT = "take another snapshot later"
+    SIGNAL = "signal the foreground process group"
+    SIGNAL_LIST = "signal that group, and interrupt the shell, which would go on with its list"
+    RESTORE = "restore the terminal's modes"
+    REFUSE = "give up, since a signal would end the shell"
+
+
+class StopPlan:
+    """Decides how to stop what runs in a shell until the shell itself has the terminal.
+
+    - Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
+    - If another program follows one that was signalled, the shell runs a loop or a list, which only
+      C-c ends. So the shell is interrupted, too.
+    - While no process group has the terminal, as between two programs, there is none to signal.
+    - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
+    - A shell that is itself at work gets C-c, which it obeys, and no other signal.
+    """
+
+    def __init__(self, times: Times, *, is_interrupt: bool) -> None:
+        self._times = times
+        self._is_interrupt = is_interrupt
+        self._begun_at: float | None = None
+        self._group = -1
+        self._group_since = 0.0
+        self._signalled: set[int] = set()
+        self._signalled_at = math.inf
+
+    def is_in_vain(self, activity: Activity, now: float) -> bool:
+        """Return whether the program has got the signal, but awaits input.
+
+        Debuggers, pagers and editors do: they take C-c for a key or go back to their prompt.
+        """
+        return activity.is_awaiting and now >= self._signalled_at + self._times.quiet_s
+
+    def step(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction:
+        """Return what to do now, given the next snapshot and its time in seconds.
+
+        `is_interactive` says that a shell in the foreground takes commands from the terminal.
+        """
+        if self._begun_at is None:
+            self._begun_at = now
+        if snapshot.group != self._group:
+            self._group = snapshot.group
+            self._group_since = now
+        is_late = now > self._begun_at + self._times.unsteady_s
+        is_steady = now > self._group_since + self._times.steady_s
+        if snapshot.group <= 0 or not (is_steady or is_late):
+            return StopAction.WAIT
+        if not is_interactive:
+            return self._signal_once(snapshot.group, now)
+        if self._signalled:
+            # Only a shell with a line editor resets the modes that a program left behind.
+            keeps_modes = snapshot.shell and not snapshot.shell.dialect.has_editor
+            return StopAction.RESTORE if keeps_modes else StopAction.WAIT
+        if self._is_interrupt:
+            return self._signal_once(snapshot.group, now)
+        return StopAction.REFUSE if is_late else StopAction.WAIT
+
+    def _signal_once(self, group: int, now: float) -> StopAction:
+        if group in self._signalled:
+            return StopAction.WAIT
+        is_list = bool(self._signalled) and not self._is_interrupt
+        self._signalled.add(group)
+        self._signalled_at = now
+        return StopAction.SIGNAL_LIST if is_list else StopAction.SIGNAL
 
 
 async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:

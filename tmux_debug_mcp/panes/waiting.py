@@ -110,26 +110,29 @@ async def observe(observation: Observation, conditions: Conditions, deadline: fl
     """Continue an observation until a condition is met, and report what there is then."""
     try:
         async with watching(observation.pane, observation.before) as watch:
-            return await _Wait(watch, conditions, observation).first(deadline)
+            return await _Wait(watch, conditions, observation, deadline).first()
     except PaneLostError:  # now its program is known to have ended
         async with watching(observation.pane, observation.before) as watch:
-            return await _Wait(watch, conditions, observation).first(deadline)
+            return await _Wait(watch, conditions, observation, deadline).first()
 
 
 class _Wait:
     """The wait for one pane."""
 
-    def __init__(self, watch: Watch, conditions: Conditions, observation: Observation) -> None:
+    def __init__(
+        self, watch: Watch, conditions: Conditions, observation: Observation, deadline: float
+    ) -> None:
         self._watch = watch
         self._pane = pane = watch.pane
         self._clock = pane.clock
         self._times = pane.clock.times
         self._conditions = conditions
         self._observation = observation
+        self._deadline = deadline
         # How long the pane must be quiet before we check again whether anything can come.
         self._vain_look_s = pane.clock.times.quiet_s
 
-    async def first(self, deadline: float) -> Report:
+    async def first(self) -> Report:
         """Return a report of what first meets a condition, or of what there is at the deadline."""
         pane, observation = self._pane, self._observation
         async with pane.events.reading:
@@ -140,7 +143,7 @@ class _Wait:
         while True:
             position = observation.position
             ending = await pane.ending()
-            reason = await self._reason(ending, deadline)
+            reason = await self._reason(ending)
             if reason:
                 if reason.is_match and observation.early is None:
                     await self._read_rest_of_line()
@@ -150,33 +153,33 @@ class _Wait:
             if observation.position != position:
                 self._vain_look_s = self._times.quiet_s
             if observation.position - position > _FLOOD_BYTES:
-                flood_s = max(0.0, self._next_at(deadline) - self._clock.now())
+                flood_s = max(0.0, self._next_at() - self._clock.now())
                 await self._clock.sleep(min(self._times.flood_s, flood_s))
             else:
-                await self._watch.wait(self._next_at(deadline))
+                await self._watch.wait(self._next_at())
 
-    def _next_at(self, deadline: float) -> float:
+    def _next_at(self) -> float:
         """Return when to go on even without news."""
         quiet_since = self._clock.now() - self._idle_s()
-        until = deadline
+        until = self._deadline
         if self._conditions.idle_s is not None:
             until = min(until, quiet_since + self._conditions.idle_s)
         if self._observation.matcher.has_patterns:
             until = min(until, quiet_since + self._vain_look_s)
         return until
 
-    async def _reason(self, ending: State | None, deadline: float) -> Reason | None:
+    async def _reason(self, ending: State | None) -> Reason | None:
         """Return why the wait ends now, or None to go on."""
         conditions, observation = self._conditions, self._observation
         if observation.early is MatchReason.STOPPED:
             return self._early_reason()
         if ending:
-            match = await observation.read(ending.cursor, deadline)
+            match = await observation.read(ending.cursor, self._deadline)
             return self._matched(match) if match else self._early_reason() or Reason.EXITED
         # Look at the pane before reading its log: lines printed before it came to rest can match.
         activity_reason = await self._reason_of_activity()
         # Without a timeout the wait is a single look at all there is.
-        until = deadline if conditions.timeout_s else deadline + self._times.starting_s
+        until = self._deadline + (0.0 if conditions.timeout_s else self._times.starting_s)
         match = await observation.read(self._pane.log.size, until)
         match = match or await observation.match_screen(is_look=not conditions.timeout_s)
         if match:
@@ -188,7 +191,7 @@ class _Wait:
         printed_bytes = observation.position - observation.cursor
         if conditions.pattern is None and printed_bytes > MAX_LOG_BYTES:
             return Reason.FLOODED
-        if self._clock.now() >= deadline:
+        if self._clock.now() >= self._deadline:
             await self._pane.ensure_log_writer()
             return self._early_reason() or Reason.TIMED_OUT
         if await self._is_in_vain():

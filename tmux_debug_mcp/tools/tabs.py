@@ -15,7 +15,13 @@ from typing import Annotated, Any, Literal
 from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.reading import read_chunk, read_end, read_last_lines
-from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
+from tmux_debug_mcp.panes.creation import (
+    NewPane,
+    check,
+    check_command,
+    check_name,
+    interactive_shell,
+)
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
@@ -343,7 +349,7 @@ async def execute_command(
     if users:
         reason = "a command's output and exit code can't be determined there"
         await users.refuse(window_id, reason)
-    check(NewPane(command))
+    check_command(command)
     pane = tabs.usable(window_id)
     timeout_s = timeout_ms / 1000
     with pane.keeping_log():
@@ -415,7 +421,7 @@ async def start_process(
     users = tabs.users_for(window_id)
     if users:
         return await users.start_process(window_id, command, append_newline=append_newline)
-    check(NewPane(command))
+    check_command(command)
     pane = tabs.usable(window_id)
     lines = lines_of(command, append_newline=append_newline)
     async with turn(pane, pane.clock.times.turn_s):

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check, check_name
+from tmux_debug_mcp.panes.creation import check_command, check_name
 from tmux_debug_mcp.tmux.targets import (
     PaneRow,
     find_pane,
@@ -137,7 +137,7 @@ def _created(text: str, made: Made) -> Answer:
 
 def _check_command(command: str | None) -> None:
     if command is not None:
-        check(NewPane(command))
+        check_command(command)
 
 
 @TOOLSET.tool("tmux_rename_session", "Rename a session.", CREATES)

@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 from tmux_debug_mcp.errors import ArgumentError, PaneExitedError, PaneNotFoundError, ToolError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check, check_name, directory
-from tmux_debug_mcp.panes.stopping import SHELLS, stop_for_shell
+from tmux_debug_mcp.panes.creation import check_command, check_env, check_name, directory
+from tmux_debug_mcp.panes.shells.dialects import SHELLS
+from tmux_debug_mcp.panes.stopping import stop_for_shell
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
 from tmux_debug_mcp.tmux.users_server import MAX_COMMAND_BYTES, UsersServer, escaped
@@ -47,7 +48,7 @@ class UsersTabs:
             ToolError: There is no session, or several can be meant.
         """
         server = self._server
-        check(NewPane("a shell of the user's", env=env))
+        check_env(env)
         if name is not None:
             check_name(name, ids=TAB_ID)
         flags = ["-c", escaped(str(directory(self._settings.cwd, cwd)))]
@@ -118,7 +119,7 @@ class UsersTabs:
 
     async def start_process(self, window_id: str, command: str, *, append_newline: bool) -> Answer:
         """Type a command into a tab."""
-        check(NewPane(command))
+        check_command(command)
         row = await self._tab(window_id)
         await self._server.send(row, window_id, lines_of(command, append_newline=append_newline))
         remarks = []

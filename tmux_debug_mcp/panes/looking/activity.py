@@ -15,7 +15,6 @@ When a pane is at rest:
   It would take keys, but may have more to do first.
 """
 
-import math
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
@@ -187,6 +186,14 @@ def unread_s(times: Times, before: Snapshot) -> float:
     return times.traced_s if is_traced else times.typed_s
 
 
+def is_read(times: Times, before: Snapshot | None, now: Snapshot, typed_s: float) -> bool:
+    """Return whether what was typed `typed_s` ago, right after a snapshot, has been read.
+
+    It has left a trace then, or has had long enough to leave one. None: nothing was typed.
+    """
+    return before is None or typed_s >= unread_s(times, before) or now.wait_key != before.wait_key
+
+
 class ActivityTracker:
     """Decides what a pane is doing, snapshot by snapshot.
 
@@ -227,11 +234,7 @@ class ActivityTracker:
         # What this snapshot alone shows.
         awaits = awaited(snapshot)
         shell = prompting(snapshot)
-        is_typed_text_read = (
-            self._before is None
-            or now - self._begun_at >= unread_s(times, self._before)
-            or snapshot.wait_key != self._before.wait_key
-        )
+        is_typed_text_read = is_read(times, self._before, snapshot, now - self._begun_at)
         is_likely = is_typed_text_read and (awaits is not None or shell is not None)
 
         # What it shows together with earlier ones: the same wait goes on.
@@ -311,73 +314,3 @@ def is_worth_waiting(
     if activity.same_s < patience_s and waited_s < times.coming_s:
         return True
     return waited_s <= patience_s
-
-
-class StopAction(Enum):
-    """The next action of a stop."""
-
-    WAIT = "take another snapshot later"
-    SIGNAL = "signal the foreground process group"
-    SIGNAL_LIST = "signal that group, and interrupt the shell, which would go on with its list"
-    RESTORE = "restore the terminal's modes"
-    REFUSE = "give up, since a signal would end the shell"
-
-
-class StopPlan:
-    """Decides how to stop what runs in a shell until the shell itself has the terminal.
-
-    - Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
-    - If another program follows one that was signalled, the shell runs a loop or a list, which only
-      C-c ends. So the shell is interrupted, too.
-    - While no process group has the terminal, as between two programs, there is none to signal.
-    - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
-    - A shell that is itself at work gets C-c, which it obeys, and no other signal.
-    """
-
-    def __init__(self, times: Times, *, is_interrupt: bool) -> None:
-        self._times = times
-        self._is_interrupt = is_interrupt
-        self._begun_at: float | None = None
-        self._group = -1
-        self._group_since = 0.0
-        self._signalled: set[int] = set()
-        self._signalled_at = math.inf
-
-    def is_in_vain(self, activity: Activity, now: float) -> bool:
-        """Return whether the program has got the signal, but awaits input.
-
-        Debuggers, pagers and editors do: they take C-c for a key or go back to their prompt.
-        """
-        return activity.is_awaiting and now >= self._signalled_at + self._times.quiet_s
-
-    def step(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction:
-        """Return what to do now, given the next snapshot and its time in seconds.
-
-        `is_interactive` says that a shell in the foreground takes commands from the terminal.
-        """
-        if self._begun_at is None:
-            self._begun_at = now
-        if snapshot.group != self._group:
-            self._group = snapshot.group
-            self._group_since = now
-        is_late = now > self._begun_at + self._times.unsteady_s
-        is_steady = now > self._group_since + self._times.steady_s
-        if snapshot.group <= 0 or not (is_steady or is_late):
-            return StopAction.WAIT
-        if not is_interactive:
-            return self._signal_once(snapshot.group, now)
-        if self._signalled:
-            # Only a shell with a line editor resets the modes that a program left behind.
-            keeps_modes = snapshot.shell and not snapshot.shell.dialect.has_editor
-            return StopAction.RESTORE if keeps_modes else StopAction.WAIT
-        if self._is_interrupt:
-            return self._signal_once(snapshot.group, now)
-        return StopAction.REFUSE if is_late else StopAction.WAIT
-
-    def _signal_once(self, group: int, now: float) -> StopAction:
-        if group in self._signalled:
-            return StopAction.WAIT
-        is_list = bool(self._signalled) and not self._is_interrupt
-        self._signalled.add(group)
-        self._signalled_at = now
-        return StopAction.SIGNAL_LIST if is_list else StopAction.SIGNAL

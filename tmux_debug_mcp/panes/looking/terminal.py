@@ -18,6 +18,7 @@ from .activity import (
     ActivityTracker,
     Snapshot,
     Waiting,
+    is_read,
     is_worth_waiting,
     prompting,
     unread_s,
@@ -34,7 +35,6 @@ class Terminal:
     Attributes:
         before_typing: The last snapshot before something was typed, None if nothing was.
         wait_number: How many different waits for the terminal were seen.
-        drained_wait: The log contains everything printed before the wait with this number.
     """
 
     def __init__(
@@ -46,7 +46,6 @@ class Terminal:
         members: Callable[[], Iterable[int]],
     ) -> None:
         self._leader = leader
-        self._pane_pid = leader.pid
         self._log = log
         self._clock = clock
         self._times = clock.times
@@ -59,11 +58,10 @@ class Terminal:
         # The shells that were at their prompt before, by `Shell.start`.
         self._known_shells: set[tuple[int, int]] = set()
         self._made_at = self._clock.now()
-        self._is_begun = False  # see `_has_begun`
+        self._is_begun = False  # its command has called execve(2), or has ended
         self._last: Snapshot | None = None
         self._wait_since = math.inf
         self.wait_number = 0
-        self.drained_wait = 0
         self._flushed_wait = 0
         self._hidden_waits = HiddenWaits()
         self._tracker = ActivityTracker(self._times)
@@ -76,7 +74,7 @@ class Terminal:
 
     def glance(self) -> Activity:
         """Take a new snapshot, and return what the pane is doing, without a second snapshot."""
-        snapshot = look(self._pane_pid, self._log.size, self._hidden_waits, self._last)
+        snapshot = look(self._leader.pid, self._log.size, self._hidden_waits, self._last)
         now = self._clock.now()
         if self._last is None or self._last.wait_key != snapshot.wait_key:
             self._wait_since = now
@@ -140,11 +138,10 @@ class Terminal:
 
     def may_have_unread(self, snapshot: Snapshot) -> bool:
         """Return whether the program may not have read yet what was typed last."""
-        before = self.before_typing
-        if before is None or self.typed_s < self._times.typed_s:
-            return before is not None
-        is_traced = snapshot.wait_key != before.wait_key
-        return not is_traced and self.typed_s < unread_s(self._times, before)
+        before, typed_s = self.before_typing, self.typed_s
+        if before is not None and typed_s < self._times.typed_s:
+            return True
+        return not is_read(self._times, before, snapshot, typed_s)
 
     @property
     def typed_s(self) -> float:
@@ -240,7 +237,7 @@ class Terminal:
         or as soon as the pane is `Times.young_s` old. Before that, give up at the deadline or at
         `started_at`, whichever is later.
         """
-        while foreground_shell(self._pane_pid) is None:
+        while foreground_shell(self._leader.pid) is None:
             now = self._clock.now()
             if self._has_begun():
                 if now >= min(deadline, self._made_at + self._times.young_s):
@@ -253,13 +250,9 @@ class Terminal:
     def _has_begun(self) -> bool:
         """Return whether the pane's command has called execve(2), or has ended."""
         if not self._is_begun:
-            self._is_begun = self._looks_begun()
+            leader = processes.read_living(self._leader.pid, self._leader.starttime)
+            children = [] if leader is None or leader.reaped else processes.children(leader.pid)
+            command = processes.read_stat(children[0]) if children else None
+            has_ended = leader is None or leader.reaped
+            self._is_begun = has_ended or (command is not None and not command.is_fork)
         return self._is_begun
-
-    def _looks_begun(self) -> bool:
-        leader = processes.read_living(self._leader.pid, self._leader.starttime)
-        if leader is None or leader.reaped:
-            return True
-        children = processes.children(leader.pid)
-        command = processes.read_stat(children[0]) if children else None
-        return command is not None and not command.is_fork

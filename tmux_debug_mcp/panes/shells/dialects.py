@@ -154,6 +154,14 @@ DIALECTS: Mapping[str, Dialect] = {
     ),
 }
 
+# Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
+OTHER_SHELLS = (
+    *("ksh", "ksh93", "mksh", "tcsh", "bsd-csh", "csh"),
+    *("yash", "elvish", "nu", "xonsh", "pwsh"),
+)
+# The programs that count as shells where only the name is known.
+SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
+
 
 @dataclass(frozen=True, slots=True)
 class Shell:
