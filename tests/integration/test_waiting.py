@@ -267,6 +267,20 @@ async def test_neither_echo_nor_old_output_matches_and_the_answer_does(
         assert answer in lines[1 if shell == "cat" else 0 :], (number, text)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+async def test_answer_to_a_command_as_wide_as_the_terminal_is_a_line(
+    tools: Tools, rows: int
+) -> None:
+    pane_id = await tools.create("PS1='$ ' exec bash --norc", size="60x20", wait_for=r"\$ ")
+    for width in range(60 * rows - 1, 60 * rows + 2):
+        keys = "echo $((41*271)); : ".ljust(width - 2, "x") + " Enter"
+        cursor = (await tools.state(pane_id))["cursor"]
+        _, facts = await tools.answer("send_keys", pane_id=pane_id, keys=keys, wait_for="^11111$")
+        assert facts["reason"] == "matched", width
+        read = await tools.blocks("capture_pane", pane_id=pane_id, since=cursor)
+        assert "11111" in read[0].split("\n"), width
+
+
 async def test_answer_that_equals_the_keys_matches_and_their_echo_does_not(
     tools: Tools, gate: Gate
 ) -> None:

@@ -167,3 +167,15 @@ async def test_small_pieces_put_together_are_the_whole_text(
         assert piece.end > cursor
         text, cursor = text + piece.text, piece.end
     assert text == numbers.replace(b"\r", b"").decode() + "x" * 120 + "\nend\n"
+
+
+async def test_reading_goes_on_in_the_middle_of_the_alternate_screen(tmp_path: Path) -> None:
+    before = b"before\r\n\033[?1049h\033[H\033[2Jmenu 1\r\nmenu 2\r\n"
+    after = b"\033[H\033[2Jpage two\r\nstatus: 3 files\r\033[?1049lAFTER\r\n"
+    log = log_of(tmp_path, before + after)
+
+    first = await read_forward(log, 0, len(before), 1000)
+    rest = await read_forward(log, first.end, log.size, 1000)
+
+    assert first.text == "before\n[screen]\nmenu 1\nmenu 2\n"
+    assert rest.text == "[screen]\npage two\nstatus: 3 files\nAFTER\n"

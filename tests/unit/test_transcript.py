@@ -316,6 +316,20 @@ def test_what_a_line_editor_draws_is_known_whatever_the_pieces_are(cut: int) -> 
     assert transcript.open_lines() == [Line("$ ls", is_edited=True), Line("file"), Line("")]
 
 
+def test_output_after_a_command_as_wide_as_the_terminal_is_a_line_of_its_own() -> None:
+    # As bash 5.2 prints it, in 10 columns: it makes the full row wrap, and ends it anew.
+    transcript = Transcript(10, 5)
+    transcript.feed(b"\033[?2004h$ ")
+    transcript.keys_sent()
+    transcript.feed(b"12345678 \r\033M" + b"\033[C" * 9 + b"\033[K8\r\n\033[?2004l\routput\r\n")
+
+    assert transcript.open_lines() == [
+        Line("$ 12345678", is_edited=True, is_command=True),
+        Line("output"),
+        Line(""),
+    ]
+
+
 def test_what_a_line_editor_draws_can_be_told_from_output() -> None:
     transcript = fed(b"\033[?2004h$ ", 1000)
     transcript.keys_sent()

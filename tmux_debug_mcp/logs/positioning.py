@@ -88,10 +88,13 @@ async def reading_transcript(
 ) -> Transcript:
     """Return a transcript for clean text from a cursor on, which shows commands and screens.
 
-    At the beginning of a line, or with `is_line`, we take the screen before it as blank, since
-    programs rarely move back to earlier lines, and the character sets may be known.
+    At the beginning of a line of the main screen, or with `is_line`, we take the screen before it
+    as blank, since programs rarely move back to earlier lines, and the character sets may be known.
     """
-    if is_line or cursor <= log.kept_from or log.read(cursor - 1, 1) == b"\n":
+    is_new = is_line or cursor <= log.kept_from
+    if not is_new and log.read(cursor - 1, 1) == b"\n":
+        is_new = not is_alternate_at(log, cursor)
+    if is_new:
         transcript = blank_transcript(log, cursor, sets)
     else:
         transcript = await transcript_from(log, cursor)

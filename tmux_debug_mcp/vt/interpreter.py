@@ -265,6 +265,8 @@ class Interpreter:
                     if mode in _ALTERNATE_SCREEN:
                         self.switch_screen(is_alternate=is_on)
                     elif mode == _BRACKETED_PASTE:
+                        if self.is_editing and not is_on:
+                            self.grid.end_editing()
                         self.is_editing = is_on
 
     def _set_scroll_region(self, first: int, last: int = 0) -> None:
