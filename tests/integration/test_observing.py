@@ -277,6 +277,18 @@ class TestScreens:
         assert text.startswith("Traceback (most recent call last):\n")
         assert "exited with code 1" in status
 
+    @pytest.mark.parametrize(
+        "draws",
+        [r"one\ntwo\n\033[5;1H'; exit 1", r"\0337one\ntwo\n\033[5;1H\0338'; exit 1"],
+        ids=["on the screen", "before the end"],
+    )
+    async def test_lines_that_are_on_the_screen_are_shown_once(
+        self, tools: Tools, draws: str
+    ) -> None:
+        command = f"printf '{draws}"
+        _, text, _ = await observe(tools, "create_pane", command=command, wait_for="nothing")
+        assert text.removesuffix("\n") == "one\ntwo"
+
     async def test_crash_with_a_full_screen_and_much_to_say_is_within_the_limit(
         self, tools: Tools
     ) -> None:

@@ -14,6 +14,7 @@ from tmux_debug_mcp.logs.excerpts import (
     gap,
     joined,
     newest_lines,
+    without_blank_ends,
 )
 
 
@@ -193,3 +194,18 @@ def test_newest_lines_keep_the_notes_before_and_among_them(
     assert found.lines == (lines or excerpt.lines)
     assert [found.lines[number][0] for number in found.notes] == ["["] * len(found.notes)
     assert found.cut_bytes == 7
+
+
+def test_blank_ends_are_left_out_folded_ones_too() -> None:
+    blank = [""] * 20
+    excerpt = folded(Excerpt([*blank, "one", *blank, "[20 blank lines]", *blank], []))
+
+    assert without_blank_ends(excerpt) == Excerpt(
+        ["one", "[20 blank lines]", "[20 blank lines]"], [1]
+    )
+    assert without_blank_ends(folded(Excerpt(blank, []))).lines == []
+
+
+def test_part_of_a_line_that_stays_is_not_blank() -> None:
+    excerpt = Excerpt([" " * 40 + "one" + " " * 40] * 9, [])
+    assert not any(line.isspace() for line in cut_in_the_middle(excerpt, 200).lines)

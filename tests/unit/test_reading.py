@@ -1,6 +1,7 @@
 """Clean text of a log is the same however it is read."""
 
 import random
+import re
 from pathlib import Path
 
 import anyio.lowlevel
@@ -179,3 +180,36 @@ async def test_reading_goes_on_in_the_middle_of_the_alternate_screen(tmp_path: P
 
     assert first.text == "before\n[screen]\nmenu 1\nmenu 2\n"
     assert rest.text == "[screen]\npage two\nstatus: 3 files\nAFTER\n"
+
+
+NUMBERS = "".join(f"{number}\n" for number in range(1, 401))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NUMBERS + " ".join(map(str, range(400))) + "\n",
+        " ".join(map(str, range(4000))),
+        NUMBERS + "\033[?1049h" + NUMBERS + "\033[?1049l" + NUMBERS,
+    ],
+    ids=["a long line at the end", "one line", "a screen"],
+)
+async def test_advice_reads_what_is_left_out(tmp_path: Path, text: str) -> None:
+    log = log_of(tmp_path, text.replace("\n", "\r\n").encode())
+
+    excerpt, _ = await read_abridged(log, 0, log.size, 1000, folds=False, advice="{cursor} {lines}")
+    [number] = excerpt.notes
+    note = re.fullmatch(r"\[(.+) left out: (\d+) (\d+)\]", excerpt.lines[number])
+    assert note
+    cursor, lines = int(note[2]), int(note[3])
+    read = await read_forward(log, cursor, log.size, 100_000, lines)
+
+    whole = (await read_forward(log, 0, log.size, 100_000)).text
+    start = whole.index(read.text)
+    assert whole[:start].removesuffix("\n") == "\n".join(excerpt.lines[:number])
+    # A line whose end is shown is read whole.
+    rest = whole[start + len(read.text) :]
+    shown = "\n".join(excerpt.lines[number + 1 :])
+    assert shown.endswith(rest)
+    assert shown.removesuffix(rest).count("\n") <= 1
+    assert (read.text + rest).endswith(shown)

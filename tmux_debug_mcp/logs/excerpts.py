@@ -5,6 +5,7 @@ tell them from lines of a program.
 """
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ _MAX_EQUAL_LINES = 3
 # A text whose repetitions fill half of a line, and at least so many characters, is shown once.
 _MIN_REPEATED_CHARACTERS = 200
 _MAX_PERIOD = 100
+# The note for blank lines in a row.
+_BLANK_LINES = re.compile(r"\[\d+ blank lines\]")
 
 
 class Excerpt(NamedTuple):
@@ -72,7 +75,7 @@ def folded(excerpt: Excerpt) -> Excerpt:
         elif line:
             parts += [_folded_within(line), note(f"the line above: {count} times")]
         else:
-            parts.append(note(f"{count} blank lines"))
+            parts.append(note(f"{count} blank lines"))  # see `_BLANK_LINES`
     return joined(*parts)._replace(cut_bytes=excerpt.cut_bytes)
 
 
@@ -114,6 +117,21 @@ def joined(*parts: Excerpt) -> Excerpt:
         lines += part.lines
         cut_bytes += part.cut_bytes
     return Excerpt(lines, notes, cut_bytes)
+
+
+def without_blank_ends(excerpt: Excerpt) -> Excerpt:
+    """Return an excerpt without blank lines at its ends, folded ones included."""
+    notes = set(excerpt.notes)
+    filled = [
+        index
+        for index, line in enumerate(excerpt.lines)
+        if line.strip() and not (index in notes and _BLANK_LINES.fullmatch(line))
+    ]
+    if not filled:
+        return NOTHING._replace(cut_bytes=excerpt.cut_bytes)
+    start, end = filled[0], filled[-1] + 1
+    kept = [index - start for index in excerpt.notes if start <= index < end]
+    return Excerpt(excerpt.lines[start:end], kept, excerpt.cut_bytes)
 
 
 def newest_lines(excerpt: Excerpt, most: int) -> Excerpt:
@@ -212,6 +230,8 @@ def _gap_for(cut: list[str], first_characters: int, last_characters: int) -> Exc
     text = "\n".join(cut) + "\n"
     first = cut[0][:first_characters]
     last = cut[-1][-last_characters:] if last_characters else ""
+    # Blanks alone say nothing.
+    first, last = first if first.strip() else "", last if last.strip() else ""
     left_out = text[len(first) :]
     if last:
         left_out = left_out[: -len(last) - 1]

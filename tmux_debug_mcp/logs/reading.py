@@ -11,6 +11,7 @@ from typing import NamedTuple
 import anyio.lowlevel
 
 from tmux_debug_mcp.vt.charsets import SHIFT_OUT, CharacterSets
+from tmux_debug_mcp.vt.drawing import last_switch
 from tmux_debug_mcp.vt.interpreter import NOTE
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
@@ -381,20 +382,33 @@ def _excerpt(marked_text: str, *, folds: bool) -> Excerpt:
 
 
 async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
-    """Return the note for what is left out, without the advice where that is no longer kept."""
+    """Return the note for what is left out, without the advice where that is no longer kept.
+
+    It counts the lines that a read of it returns, and so the one whose end stays, too.
+    """
+    if start < log.kept_from:
+        return excerpts.gap(await _line_feeds(log, log.kept_from, end), end - start)
+    whole = await _line_feeds(log, start, end)
+    lines = whole + (log.read(end - 1, 1) != b"\n")
+    advice = advice.format(cursor=start, lines=lines)
+    return excerpts.gap(lines if whole else 0, end - start, advice)
+
+
+async def _line_feeds(log: Log, start: int, end: int) -> int:
+    """Return how many lines end in a part of a log, as a read of it shows them."""
     lines = 0
-    position = max(start, log.kept_from)
+    position = start
     while position < end:
         piece = log.read(position, min(MAX_READ_BYTES, end - position))
         if not piece:
             break
+        if last_switch(piece) is not None and end - start <= MAX_READ_BYTES:
+            # What was drawn there is shown as the last state of a screen.
+            return (await read_forward(log, start, end, end - start)).text.count("\n")
         lines += piece.count(b"\n")
         position += len(piece)
         await anyio.lowlevel.checkpoint()
-    if start < log.kept_from:
-        return excerpts.gap(lines, end - start)
-    advice = advice.format(cursor=start, lines=lines) if lines else ""
-    return excerpts.gap(lines, end - start, advice)
+    return lines
 
 
 async def may_be_answered(log: Log, start: int, end: int) -> bool:

@@ -24,6 +24,7 @@ from tmux_debug_mcp.logs.excerpts import (
     joined,
     newest_lines,
     note,
+    without_blank_ends,
 )
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
@@ -56,6 +57,7 @@ _MAX_LINE_BYTES = 4096
 _MAX_STEPS = 50
 
 _EARLIER_SCREENS = note("earlier screens left out")
+_THEN = note("then")
 
 # An excerpt, and the cursor of what it shows.
 Placed = tuple[int, Excerpt]
@@ -277,11 +279,17 @@ async def _shown(
         crash = await _until_crash(observation, crashed_at, before, steps, room, shows)
         room = max(room - (_size(crash) - steps_size), STEP_CHARACTERS)
         steps = []
-    blocks = [*crash, *_in_order(steps, await _lines(observation, parts, room, shows))]
+    lines = await _lines(observation, parts, room, shows)
+    if screen and not screen.is_alternate:  # lines of the main screen may still be on it
+        lines = [one for one in lines if not set(one[1].lines) <= {"", *drawn.lines}]
+    after = _in_order(steps, lines)
+    if not after and crash[-1:] == [_THEN]:
+        crash.pop()
+    blocks = [*crash, *after]
     if drawn.lines:
         blocks.append(joined(note("screen"), drawn) if blocks else drawn)
     # A line feed at the end shows that the last line is whole.
-    return joined(*map(_without_blank_ends, blocks[:-1]), *blocks[-1:])
+    return joined(*map(without_blank_ends, blocks[:-1]), *blocks[-1:])
 
 
 async def _until_crash(
@@ -293,14 +301,14 @@ async def _until_crash(
     shows: Shows,
 ) -> list[Excerpt]:
     """Return what a program that drew showed until it crashed, its last screen at the end."""
-    known = [row for _, excerpt in steps for row in excerpt.lines]
-    screen = await _last_screen(observation, crashed_at, known, max_characters // 2)
-    room = max_characters - len(screen.text)
-    blocks = _in_order(steps, await _lines(observation, parts, room // 2, shows))
+    room = max_characters // 2
+    blocks = _in_order(steps, await _lines(observation, parts, room, shows))
+    known = [row for excerpt in blocks for row in excerpt.lines]
+    screen = await _last_screen(observation, crashed_at, known, room)
     if screen.lines:
         blocks.append(joined(note("the last screen"), screen))
     if screen.lines or steps:
-        blocks.append(note("then"))
+        blocks.append(_THEN)
     return blocks
 
 
@@ -412,20 +420,10 @@ async def _read(
         max_characters -= len(head.text)
     tail, _ = await read_abridged(log, start, end, max_characters, folds=True, advice=shows.advice)
     is_ended = tail.lines[-1:] == [""]
-    tail = _without_blank_ends(tail)
+    tail = without_blank_ends(tail)
     if is_ended and tail.lines:
         return joined(head, tail, Excerpt([""], []))
     return joined(head, tail)
-
-
-def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
-    """Return an excerpt without blank lines at its ends."""
-    filled = [index for index, line in enumerate(excerpt.lines) if line.strip()]
-    if not filled:
-        return NOTHING._replace(cut_bytes=excerpt.cut_bytes)
-    start, end = filled[0], filled[-1] + 1
-    notes = [index - start for index in excerpt.notes]
-    return Excerpt(excerpt.lines[start:end], notes, excerpt.cut_bytes)
 
 
 async def _last_screen(

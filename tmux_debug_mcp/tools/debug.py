@@ -13,7 +13,7 @@ from tmux_debug_mcp.errors import (
     NameTakenError,
     PaneLostError,
 )
-from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
+from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, excerpt_of
 from tmux_debug_mcp.logs.matching import Matcher, compiled
 from tmux_debug_mcp.logs.reading import read_abridged, read_forward
 from tmux_debug_mcp.logs.searching import search
@@ -279,7 +279,7 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     if piece.remaining_bytes:
         remarks.append(f"{piece.remaining_bytes} more bytes to read")
     facts = {
-        **meta(pane, state),
+        **meta(pane, state, excerpt_of(piece.marked_text)),
         "start_cursor": piece.start,
         "cursor": cursor,
         "cut_bytes": piece.remaining_bytes or None,
