@@ -63,6 +63,7 @@ async def test_cursor_holds_across_clear_and_the_alternate_screen_and_the_end(to
 
     assert await read_all(tools, pane_id) == "one\ntwo\n[screen]\nmenu\nthree\n"
     assert (await read(tools, pane_id, 5))[0] == "two\n[screen]\nmenu\nthree\n"
+    assert meta["marked_lines"] == [2]  # of all that was read
     assert status.endswith(f"; cursor {meta['cursor']}]")
     assert meta["cursor"] == (await tools.state(pane_id))["cursor"]
 

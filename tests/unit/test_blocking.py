@@ -102,7 +102,7 @@ BLOCKED = {
     ),
     "reads its own FIFO": (
         python("os.mkfifo('fifo4'); os.read(os.open('fifo4', os.O_RDWR), 1)"),
-        r"reads the FIFO /\S+/fifo4 that only it writes \(fd \d+\)",
+        r"reads the FIFO /\S+/fifo4 \(fd \d+\)",
     ),
     "selects a pipe that a child has": (
         python(
@@ -176,6 +176,16 @@ BLOCKED = {
         python("s, c, a = pair(); c.sendall(bytes(1 << 26))"),
         rf"writes to {PORT}, whose other end it has itself \(fd \d+\)",
     ),
+    "reads a server from a port of its choice": (
+        python(
+            "s = socket.socket()\n"
+            "for port in range(9051, 9999):\n"
+            "    try: s.bind(('127.0.0.1', port)); break\n"
+            "    except OSError: pass\n"
+            "s.connect(('127.0.0.1', int(os.environ['SERVER']))); s.recv(1)"
+        ),
+        rf"reads {PORT} \(fd \d+\)",
+    ),
     "reads a server elsewhere": (
         python("s = socket.create_connection(('127.0.0.1', int(os.environ['SERVER']))); s.recv(1)"),
         rf"reads {PORT} \(fd \d+\)",
@@ -208,6 +218,17 @@ BLOCKED = {
             "e = select.epoll(); e.register(s, both); e.register(0, both); e.poll()"
         ),
         rf"accepts on {PORT} or reads a pipe \(fd 0\)",
+    ),
+    "selects a listener, and its own pipe twice": (
+        python(
+            "s = socket.create_server(('127.0.0.1', 0)); r, w = os.pipe()\n"
+            "select.select([s, r], [], [r])"
+        ),
+        rf"accepts on {PORT}",
+    ),
+    "selects a pipe that a child has, too": (
+        python("r, w = os.pipe(); os.fork() or time.sleep(1000); select.select([r], [], [], 1000)"),
+        r"reads a pipe \(fd \d+\)",
     ),
     "serves, and a thread reads another server": (
         python(
@@ -342,6 +363,12 @@ BLOCKED = {
         python("threading.Event().wait(1000)"),
         r"waits for a lock \(futex\)",
     ),
+    "waits for what the handler of a signal does": (
+        python(
+            "e = threading.Event(); signal.signal(signal.SIGUSR1, lambda *_: e.set()); e.wait()"
+        ),
+        r"waits for a lock \(futex\)",
+    ),
     "waits for two threads in a deadlock": (
         python(
             "a, b, met = threading.Lock(), threading.Lock(), threading.Barrier(2)\n"
@@ -380,6 +407,16 @@ BLOCKED = {
         ),
         r"waits for a lock on /\S+/lock2 that it holds itself \(fd \d+\)",
     ),
+    "locks other bytes than it has itself": (
+        python(
+            "f = open('lock4', 'w'); r, w = os.pipe()\n"
+            "if os.fork():\n"
+            "    os.read(r, 1); fcntl.lockf(f, fcntl.LOCK_EX, 9)\n"
+            "    fcntl.lockf(f, fcntl.LOCK_EX, 9, 100)\n"
+            "else: fcntl.lockf(f, fcntl.LOCK_EX, 9, 100); os.write(w, b'x'); time.sleep(1000)"
+        ),
+        r"waits for a lock on /\S+/lock4 that pid \d+ holds \(fd \d+\)",
+    ),
     "locks what its child has": (
         python(
             "f = open('lock3', 'w'); r, w = os.pipe()\n"
@@ -391,6 +428,13 @@ BLOCKED = {
     "waits in an event loop for a thread": (
         python(ASYNC.format("await asyncio.to_thread(signal.pause)")),
         r"a thread waits for a signal",
+    ),
+    "waits in an event loop for a thread, with a timeout": (
+        python(
+            "r, w = os.pipe()\n"
+            + ASYNC.format("await asyncio.wait_for(asyncio.to_thread(os.read, r, 1), 1000)")
+        ),
+        r"a thread reads a pipe that only it writes \(fd \d+\)",
     ),
     # Children.
     "waits for a child": (sh("sleep 1000; :"), r"waits for sleep \(pid \d+\), which sleeps"),
@@ -417,6 +461,10 @@ BLOCKED = {
     "waits for a reader of a pipeline": (
         sh("cat /dev/zero | sleep 1000; :"),
         r"waits for sleep \(pid \d+\), which sleeps",
+    ),
+    "waits for one of two children": (
+        sh(f"sleep 1000 & {shlex.join(python('r, w = os.pipe(); os.read(r, 1)'))}; :"),
+        r"waits for pids \d+, \d+",
     ),
     "waits for a pidfd": (
         python(
@@ -499,7 +547,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int
                 start_new_session=True,
             )
         server.settimeout(PATIENCE_S)
-        accepted = [server.accept() for _ in range(9)]
+        accepted = [server.accept() for _ in range(10)]
         yield {name: process.pid for name, process in started.items()}
         for connection, _ in accepted:
             connection.close()

@@ -14,6 +14,14 @@ WHIPTAIL = (
     "          \033[30m\033[47m└────────────────────────┘\033[40m \033[44m"
 )
 NORMAL, ACTIVE = "30;47", "37;41"
+YES_OR_NO = (
+    "\033[44m\n\n          \033[30m\033[47m┌────────────────────────┐\033[40m \033[44m\n"
+    "          \033[30m\033[47m│ Are you sure?          │\033[40m \033[44m\n"
+    "          \033[30m\033[47m│                        │\033[40m \033[44m\n"
+    "          \033[30m\033[47m│ \033[{0}m<Yes>\033[30m\033[47m    "
+    "\033[{1}m<No>\033[30m\033[47m   │\033[40m \033[44m\n"
+    "          \033[30m\033[47m└────────────────────────┘\033[40m \033[44m"
+)
 # Bold blue on blue around the box, as in a capture of dialog 1.3.
 DIALOG = (
     "\033[1m\033[36m\033[44m\n\n"
@@ -92,6 +100,8 @@ def test_one_row_among_others_is_highlighted(capture: str, row: int | None) -> N
     [
         (WHIPTAIL.format(NORMAL, ACTIVE, NORMAL), "2  second"),
         (DIALOG, "b  second"),
+        (YES_OR_NO.format(ACTIVE, NORMAL), "<Yes>"),
+        (YES_OR_NO.format(NORMAL, ACTIVE), "<No>"),
         (curses_menu(1), "open"),
         # A card of a board with columns.
         ("TODO   DOING\nwrite it   new API\n\033[7mfix it\033[0m    new UI\nadd tests", "fix it"),

@@ -25,8 +25,14 @@ def screen(rows: Sequence[str], highlighted: int | None = None) -> ScreenRows:
     return ScreenRows(list(rows), (80, 24), is_alternate=True, highlighted=found)
 
 
-def shown(rows: Sequence[str], highlighted: int | None = None, *, is_whole: bool = True) -> Shown:
-    return Shown(100, screen(rows, highlighted), is_whole)
+def shown(
+    rows: Sequence[str],
+    highlighted: int | None = None,
+    *,
+    is_cut: bool = False,
+    is_filtered: bool = False,
+) -> Shown:
+    return Shown(100, screen(rows, highlighted), is_cut, is_filtered)
 
 
 def with_row(number: int, row: str) -> list[str]:
@@ -38,7 +44,8 @@ def with_row(number: int, row: str) -> list[str]:
     [
         (screen(MENU), None, MENU, []),
         (screen(MENU), shown(MENU), ["[screen unchanged]"], [0]),
-        (screen(MENU), shown(MENU, is_whole=False), MENU, []),
+        (screen(MENU), shown(MENU, is_filtered=True), MENU, []),
+        (screen(with_row(3, "  2nd")), shown(MENU, is_cut=True), ["[row 4]", "  2nd"], [0]),
         (screen(with_row(3, "  2nd")), shown(MENU), ["[row 4]", "  2nd"], [0]),
         (screen(with_row(3, "")), shown(MENU), ["[row 4 blank]"], [0]),
         (
@@ -83,7 +90,7 @@ def test_rows_that_have_changed_come_with_their_numbers(
         # All has changed, and no row is highlighted any more.
         (screen(["a", "b"]), shown(MENU, 2), ["a", "b", "[no single row is highlighted]"]),
         (screen(MENU, 2), shown(MENU, 2), ["[screen unchanged]"]),
-        (screen(MENU, 2), shown(MENU, 2, is_whole=False), [*MENU, FIRST]),
+        (screen(MENU, 2), shown(MENU, 2, is_filtered=True), [*MENU, FIRST]),
         (screen(with_row(3, "  2nd"), 2), shown(MENU, 2), ["[row 4]", "  2nd"]),
         # Another text in the row that was highlighted before.
         (

@@ -15,6 +15,7 @@ Sources: proc(5), syscalls(2), futex(2), epoll(7), fifo(7), pidfd_open(2).
 """
 
 import contextlib
+import math
 import os
 import re
 import signal
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from functools import cache, partial, reduce
 from operator import and_
+from typing import NamedTuple
 
 from . import calls, processes, sockets, terminals
 from .waits import Thread
@@ -79,6 +81,11 @@ _LOCKING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
 # waitid(2): which children.
 _P_PID, _P_PGID, _P_PIDFD = 1, 2, 3
 _AT_FDCWD = -100
+# Signals as bits; those whose handlers may end a wait. Python has a handler for SIGINT, and the
+# others come from the program itself or from the C library.
+_SIGCHLD = 1 << (signal.SIGCHLD - 1)
+_FAULTS = (signal.SIGINT, signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE)
+_ENDING = 0x7FFFFFFF & ~sum(1 << (number - 1) for number in (*_FAULTS, signal.SIGSEGV))
 _DEV_TTY = os.makedev(5, 0)
 
 
@@ -109,7 +116,6 @@ class _Fact(Flag):
         REQUEST: Somebody has to connect to it.
         WORK: It is for what a thread of a server needs to answer: another server, room to write,
             the lock of a file.
-        PIPE: It is for the other end of a pipe without a name.
         OWN_EVENT: Only its own threads or signals can end it, as in an event loop.
         CHILD: It is for a child, which the text names.
     """
@@ -117,17 +123,21 @@ class _Fact(Flag):
     NONE = 0
     REQUEST = auto()
     WORK = auto()
-    PIPE = auto()
     OWN_EVENT = auto()
     CHILD = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """What a thread is blocked on: its text follows "it"."""
+    """What a thread is blocked on: its text follows "it".
+
+    Attributes:
+        ends: The other processes of the pane that have the other end of the pipe that it is for.
+    """
 
     text: str
     facts: _Fact = _Fact.NONE
+    ends: frozenset[int] = frozenset()
 
 
 class _UnknownError(Exception):
@@ -254,7 +264,8 @@ class _Look:
         if any(wait[1] & _FUTEX_COMMANDS not in _FUTEX_WAITS for wait in waits):
             raise _UnknownError
         can_end = any(wait[3] or not wait[1] & _FUTEX_PRIVATE for wait in waits)
-        if can_end or len(waits) < len(threads):  # by a timeout, a process or another thread
+        # By a timeout, a process or another thread; or by the handler of a signal.
+        if can_end or len(waits) < len(threads) or _caught(pid) & _ENDING:
             return "waits for a lock (futex)"
         if len(threads) == 1:
             return "waits for a lock that only it can release (futex)"
@@ -325,13 +336,8 @@ class _Look:
 
     def _signal(self, pid: int, depth: int) -> _Wait:
         """Return what a process that waits for a signal is blocked on: perhaps its only child."""
-        status = processes.read(f"/proc/{pid}/status")
-        masks = dict(re.findall(rb"Sig(Blk|Cgt):\t([0-9a-f]+)", status))
-        bit = 1 << (signal.SIGCHLD - 1)
-        catches = int(masks.get(b"Cgt", b"0"), 16) & bit
-        blocks = int(masks.get(b"Blk", b"0"), 16) & bit
         children = _living_children(pid)
-        if catches and not blocks and len(children) == 1:
+        if _caught(pid) & _SIGCHLD and len(children) == 1:
             return self._child(children[0], depth)
         return _Wait(_PLAIN["rt_sigsuspend"])
 
@@ -359,7 +365,13 @@ class _Look:
             return self._child(children[0], depth)
         waits = [self._child(child, depth) for child in children]  # none may run
         # In a pipeline, the child that the others wait for.
-        first = [wait for wait in waits if _Fact.PIPE not in wait.facts]
+        families = [{child, *processes.descendants(child)} for child in children]
+        everybody = set().union(*families)
+        first = [
+            wait
+            for wait, family in zip(waits, families, strict=True)
+            if not wait.ends & (everybody - family)
+        ]
         if len(first) == 1:
             return first[0]
         text = f"waits for pids {', '.join(map(str, children))}"
@@ -385,7 +397,21 @@ class _Look:
         if child is None:
             raise _UnknownError
         text = f"waits for {self._plain(child.comm)} (pid {pid}), which {wait.text}"
-        return _Wait(text, _Fact.CHILD | wait.facts & _Fact.PIPE)
+        return _Wait(text, _Fact.CHILD, wait.ends)
+
+
+class _Lock(NamedTuple):
+    """A lock of a file: by flock(2), or of bytes; who has it, -1 for an open file description."""
+
+    is_flock: bool
+    holder: int
+    start: int
+    end: float
+
+    def excludes(self, other: "_Lock") -> bool:
+        """Tell whether nobody else can have the other lock meanwhile."""
+        is_common = self.start <= other.end and other.start <= self.end
+        return is_common and self.is_flock == other.is_flock
 
 
 def _is_same(path: str, file: os.stat_result) -> bool:
@@ -397,6 +423,13 @@ def _is_same(path: str, file: os.stat_result) -> bool:
 
 def _living_children(pid: int) -> list[int]:
     return [child for child in processes.children(pid) if processes.is_alive(child)]
+
+
+def _caught(pid: int) -> int:
+    """Return the signals that a process catches and does not block, as bits. Source: proc(5)."""
+    status = processes.read(f"/proc/{pid}/status")
+    masks = dict(re.findall(rb"Sig(Blk|Cgt):\t([0-9a-f]+)", status))
+    return int(masks.get(b"Cgt", b"0"), 16) & ~int(masks.get(b"Blk", b"0"), 16)
 
 
 def _has_64_bits(pid: int) -> bool:
@@ -454,8 +487,8 @@ class _Files:
             return _Wait(f"waits for pid {self.pid_of(fd)}", _Fact.CHILD)
         if link.startswith("socket:"):
             return self._socket(fd, "reads")
-        facts = _Fact.PIPE if link.startswith("pipe:") else _Fact.NONE
-        return _Wait(f"reads {self._file(fd, link, is_read=True)}", facts)
+        name, ends = self._file(fd, link, is_read=True)
+        return _Wait(f"reads {name}", ends=ends)
 
     def write(self, fd: int) -> _Wait:
         """Return what it means to write a file."""
@@ -463,8 +496,8 @@ class _Files:
         link = self._link(fd)
         if link.startswith("socket:"):
             return self._socket(fd, "writes to")
-        facts = _Fact.WORK | (_Fact.PIPE if link.startswith("pipe:") else _Fact.NONE)
-        return _Wait(f"writes to {self._file(fd, link, is_read=False)}", facts)
+        name, ends = self._file(fd, link, is_read=False)
+        return _Wait(f"writes to {name}", _Fact.WORK, ends)
 
     def connect(self, fd: int) -> _Wait:
         """Return what it means to connect a socket."""
@@ -476,8 +509,11 @@ class _Files:
         is_for_itself = False
         plain = {fd for fd, mask in files if mask & (_IN | _OUT)}
         for fd, mask in files:  # which grows in this loop
-            is_for_more = not mask & (_IN | _OUT) and fd not in plain
-            if is_for_more or len(files) > _MAX_FILES:  # such as for a hang-up
+            if not mask & (_IN | _OUT):
+                if fd not in plain:  # such as for a hang-up
+                    raise _UnknownError
+                continue
+            if len(files) > _MAX_FILES:
                 raise _UnknownError
             if self._link(fd) == _EPOLL:
                 files += calls.epolled(self.directory, fd)
@@ -486,11 +522,10 @@ class _Files:
             else:
                 waits.append(self._either(fd, mask))
         if not waits:
+            own = _Fact.OWN_EVENT if is_for_itself else _Fact.NONE
             if has_timeout:
-                return _Wait("sleeps")
-            if is_for_itself:
-                return _Wait("waits for an event of its own", _Fact.OWN_EVENT)
-            return _Wait("waits for a signal")
+                return _Wait("sleeps", own)
+            return _Wait("waits for an event of its own" if own else "waits for a signal", own)
         texts = sorted({wait.text for wait in waits})
         # All of them read: say "reads" once.
         do_all_read = all(text.startswith("reads ") for text in texts)
@@ -526,27 +561,29 @@ class _Files:
         fd = _signed(fd)
         link = self._link(fd)
         file = self._stat(fd)
-        inode = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}".encode()
-        kind, holders, waits = "", [], False
-        for line in processes.read("/proc/locks").splitlines():
-            words = line.split()
-            is_waiting = words[1] == b"->"
-            words = words[2:] if is_waiting else words[1:]
-            if words[4] != inode:
+        inode = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+        held, wanted = [], None
+        for line in processes.read("/proc/locks").decode().splitlines():
+            _, *words = line.split()
+            is_waiting = words[0] == "->"
+            kind, _, _, holder, place, start, end = words[is_waiting:]
+            if place != inode:
                 continue
+            last = math.inf if end == "EOF" else int(end)
+            lock = _Lock(kind == "FLOCK", int(holder), int(start), last)
             if not is_waiting:
-                holders.append((words[0].decode(), int(words[3])))
-            elif int(words[3]) == self._pid:
-                kind, waits = words[0].decode(), True
-        of_kind = {holder for name, holder in holders if name == kind}
+                held.append(lock)
+            elif lock.holder == self._pid:
+                wanted = lock
+        holders = {lock.holder for lock in held if wanted and lock.excludes(wanted)}
         text = f"waits for a lock on {self._plain(link)}"
-        if waits and of_kind == {self._pid}:
+        if holders == {self._pid}:
             text += " that it holds itself"
-        elif waits and len(of_kind) == 1:
-            [holder] = of_kind
+        elif len(holders) == 1:
+            [owner] = holders
             # It may have passed the lock on to a child and ended.
-            if processes.has_open(holder, file):
-                text += f" that pid {holder} holds"
+            if processes.has_open(owner, file):
+                text += f" that pid {owner} holds"
         return _Wait(f"{text} (fd {fd})", _Fact.WORK)
 
     def open(self, name: str, arguments: Sequence[int]) -> _Wait:
@@ -601,27 +638,33 @@ class _Files:
         except OSError:
             raise _UnknownError from None
 
-    def _file(self, fd: int, link: str, *, is_read: bool) -> str:
-        """Return the name and number of a file that is not a socket, and who has its other end."""
+    def _file(self, fd: int, link: str, *, is_read: bool) -> tuple[str, frozenset[int]]:
+        """Return the name and number of a file that is not a socket, and who has its other end.
+
+        The others of the pane who have it come also as their pids.
+        """
         file = self._stat(fd)
         if not stat.S_ISFIFO(file.st_mode):
             if not link.startswith("/"):
                 raise _UnknownError
             name = "the terminal" if self._is_terminal(file) else self._plain(link)
-            return f"{name} (fd {fd})"
+            return f"{name} (fd {fd})", frozenset()
         name = "a pipe" if link.startswith("pipe:") else f"the FIFO {self._plain(link)}"
         verb, way = ("writes", "from") if is_read else ("reads", "to")
         numbered = f"{name} (fd {fd})"
         others = self._others_with(file)
         if others is None:
-            return numbered
+            return numbered, frozenset()
+        ends = frozenset(pid for pid in others if self._holds_other_end(pid, file, is_read=is_read))
         if self._holds_other_end(self._pid, file, is_read=is_read):
-            return numbered if others else f"{name} that only it {verb} (fd {fd})"
-        ends = [pid for pid in others if self._holds_other_end(pid, file, is_read=is_read)]
-        about = processes.read_stat(ends[0]) if len(ends) == 1 else None
+            # Somebody of another pane may have opened a FIFO.
+            is_own = not others and link.startswith("pipe:")
+            return (f"{name} that only it {verb} (fd {fd})" if is_own else numbered), ends
+        about = processes.read_stat(min(ends)) if len(ends) == 1 else None
         if about is None:
-            return numbered
-        return f"{numbered} {way} {self._plain(about.comm)} (pid {about.pid}){self._other(about)}"
+            return numbered, ends
+        end = f"{self._plain(about.comm)} (pid {about.pid}){self._other(about)}"
+        return f"{numbered} {way} {end}", ends
 
     def _is_terminal(self, file: os.stat_result) -> bool:
         """Tell whether a file is the controlling terminal of the process."""
@@ -670,7 +713,11 @@ class _Files:
         if link == _EVENTFD:
             return True
         if link.startswith("pipe:"):
-            return self._holds_other_end(self._pid, self._stat(fd), is_read=True)
+            file = self._stat(fd)
+            if not self._holds_other_end(self._pid, file, is_read=True):
+                return False
+            others = self._others_with(file) or []
+            return not any(self._holds_other_end(pid, file, is_read=True) for pid in others)
         if link.startswith("socket:") and self._protocol(fd).startswith("UNIX"):
             end = sockets.unix_end(self._stat(fd).st_ino)
             return bool(end and end.peer and self._has_socket(end.peer))
@@ -719,7 +766,8 @@ class _Files:
             return unknown
         place = end.peer
         is_accepted = any(end.port == one.port for one in listening)
-        is_accepted |= _is_ephemeral(end.peer_port) and not _is_ephemeral(end.port)
+        if not any(end.peer_port == one.port for one in listening):
+            is_accepted |= _is_ephemeral(end.peer_port) and not _is_ephemeral(end.port)
         if is_accepted:
             place = f"{end.peer}, which connected to :{end.port}"
         facts = _facts(verb, is_accepted=is_accepted)

@@ -23,7 +23,7 @@ _MODE_BYTES = 1 << 18
 # pieces. The former overlap by the length of the longest sequence that switches.
 _FAR_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 16
-_OVERLAP_BYTES = 16
+_OVERLAP_BYTES = 20
 _FIRST_BYTES = 1 << 12
 # Line editors switch bracketed paste on while they edit: this and "h". With "l" they switch it off.
 _BRACKETED_PASTE = b"\033[?2004"

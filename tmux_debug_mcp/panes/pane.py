@@ -49,12 +49,14 @@ class Shown:
 
     Attributes:
         cursor: The cursor in that result.
-        is_whole: No row was left out.
+        is_cut: Rows were left out, as there was no room for them.
+        is_filtered: Only rows that match a pattern were shown.
     """
 
     cursor: int
     screen: ScreenRows
-    is_whole: bool
+    is_cut: bool = False
+    is_filtered: bool = False
 
 
 class Pane:

@@ -207,8 +207,8 @@ async def report(
     async with pane.events.reading:  # many waits may end at the same time
         excerpt = await _shown(observation, reason, ending, end, screen, shows)
     if screen:
-        is_whole = shows.pattern is None and not excerpt.cut_bytes
-        pane.shown = Shown(end, screen, is_whole)
+        is_cut, is_filtered = bool(excerpt.cut_bytes), shows.pattern is not None
+        pane.shown = Shown(end, screen, is_cut, is_filtered)
     return Report(
         reason,
         pane,
@@ -432,7 +432,7 @@ async def _last_screen(
     """Return the last screen of a program that has crashed; nothing if all its rows are known."""
     rows = await screen_rows_at(observation.pane, end)
     shown = observation.pane.shown
-    if shown and shown.is_whole:
+    if shown and not (shown.is_cut or shown.is_filtered):
         known = [*known, *shown.screen.rows]
     # Programs that end clear some rows, such as the last one.
     if all(row == "" or row in known for row in rows):
@@ -535,7 +535,7 @@ def screen_excerpt(
         keep = len(folded(Excerpt(rows[: keep + 1], [])).lines) - 1
     excerpt = cut_in_the_middle(whole, max_characters, keep)
     highlight = _highlight(screen)
-    if shown and shown.is_whole:
+    if shown and not shown.is_filtered:
         before = _highlight(shown.screen)
         changes = _changes(rows, shown.screen.rows)
         if len(changes.text) < len(excerpt.text):

@@ -6,12 +6,16 @@ in the next lines, and SO and SI around letters of the line drawing set.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
 from .rows import Row
 from .sequences import LINK, SGR
+
+# The background of letters, "" for the usual one, and whether they are reversed.
+Style = tuple[str, bool]
+_USUAL: Style = ("", False)
 
 _BLANKS = " \t"
 _SGR = re.compile(SGR)
@@ -118,15 +122,34 @@ def highlighted_row(data: bytes, height: int) -> Highlight | None:
     Most of its letters are reversed or on a different background from the rows next to it. The
     first row with text counts as a title. The last one counts as a status line at the bottom of a
     screen of this height; elsewhere it must differ from all rows, since it may belong to a box.
-    None if no row is highlighted, or several are.
+    Without such a row, it is the row of the button that is highlighted among others. None if no row
+    is highlighted, or several are.
     """
-    styles: dict[int, tuple[str, bool]] = {}
-    texts: dict[int, str] = {}
-    background, is_reversed = "", False
+    rows = _texts_by_style(data)
+    numbers = list(rows)
+    styles = {number: next(iter(texts)) for number, texts in rows.items()}
+    found = []
+    for above, number, below in zip(numbers, numbers[1:], numbers[2:], strict=False):
+        style = styles[number]
+        if style != _USUAL and style not in (styles[above], styles[below]):
+            found.append(number)
+    if numbers[1:] and numbers[-1] < height - 1:
+        *others, last = styles.values()
+        if last not in (_USUAL, *others):
+            found.append(numbers[-1])
+    if not found:
+        return _button(rows, height)
+    return Highlight(found[0], rows[found[0]][styles[found[0]]]) if len(found) == 1 else None
+
+
+def _texts_by_style(data: bytes) -> dict[int, dict[Style, str]]:
+    """Return the texts of each row with letters, by their styles, that of most letters first."""
+    rows: dict[int, dict[Style, str]] = {}
+    background, is_reversed = _USUAL
     text = _FRAMES.sub("", data.decode(errors="replace"))
     for number, line in enumerate(text.split("\n")):
-        letters: Counter[tuple[str, bool]] = Counter()
-        spans: dict[tuple[str, bool], tuple[int, int]] = {}
+        letters: Counter[Style] = Counter()
+        spans: dict[Style, tuple[int, int]] = {}
         plain = ""
         for part in _SGR_OR_TEXT.finditer(line):
             if part[1] is not None:
@@ -140,20 +163,21 @@ def highlighted_row(data: bytes, height: int) -> Highlight | None:
                     letters[style] += count
                     spans[style] = spans.get(style, (start,))[0], len(plain)
         if letters:
-            [(style, _)] = letters.most_common(1)
-            styles[number] = style
-            texts[number] = plain[slice(*spans[style])]
-    numbers = list(styles)
+            ordered = letters.most_common()
+            rows[number] = {style: plain[slice(*spans[style])] for style, _ in ordered}
+    return rows
+
+
+def _button(rows: Mapping[int, Mapping[Style, str]], height: int) -> Highlight | None:
+    """Return what alone on the screen has its style, beside others that are not usual, either."""
+    counts = Counter(style for texts in rows.values() for style in texts)
+    first = next(iter(rows), None)
     found = []
-    for above, number, below in zip(numbers, numbers[1:], numbers[2:], strict=False):
-        style = styles[number]
-        if style != ("", False) and style not in (styles[above], styles[below]):
-            found.append(number)
-    if numbers[1:] and numbers[-1] < height - 1:
-        *others, last = styles.values()
-        if last not in (("", False), *others):
-            found.append(numbers[-1])
-    return Highlight(found[0], texts[found[0]]) if len(found) == 1 else None
+    for number, (usual, *others) in rows.items():
+        if usual != _USUAL and first != number < height - 1:
+            alone = [style for style in others if style != _USUAL and counts[style] == 1]
+            found += [Highlight(number, rows[number][style]) for style in alone]
+    return found[0] if len(found) == 1 else None
 
 
 def _style_after(parameters: str, background: str, is_reversed: bool) -> tuple[str, bool]:  # noqa: FBT001

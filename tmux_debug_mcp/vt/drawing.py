@@ -16,16 +16,16 @@ import re
 
 from .sizes import ROWS
 
-# Group: `h` switches to the alternate screen, `l` back to the main screen.
-_SWITCH = re.compile(rb"\033\[\?(?:47|1047|1049)([hl])")
+# Group: `h` switches to the alternate screen, `l` back to the main one; other modes may be with it.
+_SWITCH = re.compile(rb"\033\[\?(?:\d{1,4};)?(?:47|1047|1049)(?:;\d{1,4})?([hl])")
 # Sequences that matter. No terminal takes numbers of more digits.
 _TOKEN = re.compile(
     rb"""
     \033 (?:
-        \[ \? (?:47|1047|1049) ([hl])           # 1: the alternate screen
+        \[ \? (?:\d{1,4};)? (?:47|1047|1049) (?:;\d{1,4})? ([hl]) # 1: the alternate screen
       | \[ \? 25 ([hl])                         # 2: the visibility of the cursor
       | \[ (?: (?: 1;1 | ; )? [Hf] ) ()          # 3: a move to the first place
-      | \[ (?: (\d{1,9}) ; \d{0,9} [Hf] | (\d{1,9}) [dHf] ) # 4, 5: a move to another one: its row
+      | \[ (?: (\d{0,9}) ; \d{0,9} [Hf] | (\d{1,9}) [dHf] ) # 4, 5: a move to another one: its row
       | \[ (\d{0,9}) (?: ; (\d{0,9}) )? r       # 6, 7: the scroll region (DECSTBM)
       | (c | \[\?2004h)                         # 8: a reset (RIS); a line editor begins
       | (7 | \[s)                               # 9: the cursor is saved (DECSC)
@@ -145,7 +145,7 @@ class Drawing:
             self._switch(start, end, is_alternate=screen == b"h")
         elif cursor:
             self._is_cursor_hidden = cursor == b"l"
-        elif row or line or home is not None:
+        elif row is not None or line or home is not None:
             erased_at = _erased_at(token) if home is not None else None
             if erased_at is None or self._is_cursor_hidden:
                 self._move(start, end, int(row or line or 1), begin + (erased_at or token.end()))
