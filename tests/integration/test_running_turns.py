@@ -77,6 +77,18 @@ async def test_cancelled_run_goes_on_and_is_waited_for(tools: Tools, gate: Gate)
     assert (await run(tools, "echo other", pane_id))[0] == "other\n"
 
 
+async def test_end_of_a_cancelled_run_is_told_later(tools: Tools, gate: Gate) -> None:
+    pane_id = await tools.create("bash --norc")
+    await cancelled_run(tools, pane_id, gate)
+    job = tools.engine.panes[0].jobs.last
+    assert job
+    await gate.open()
+    await eventually(job.is_done)
+
+    assert "; run ended with code 0; " in (await tools.blocks("wait", pane_id=pane_id))[-1]
+    assert "run ended" not in (await tools.blocks("wait", pane_id=pane_id))[-1]
+
+
 async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools, gate: Gate) -> None:
     pane_id = await tools.create("bash --norc")
     await cancelled_run(tools, pane_id, gate)

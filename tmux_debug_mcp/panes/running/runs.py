@@ -8,6 +8,8 @@ A run reads no output. Its caller does, and keeps the log of the pane open from 
 that a kill right after the command was typed leaves the output.
 """
 
+import anyio
+
 from tmux_debug_mcp.errors import JobNotTakenError
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.panes.pane import Pane
@@ -64,8 +66,12 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
             return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
         job = pane.jobs.last = await give(pane, shell, command)
         before = pane.terminal.before_typing
-    async with watching(pane, before) as watch:
-        return await JobFollower(watch, job, deadline).report()
+    try:
+        async with watching(pane, before) as watch:
+            return await JobFollower(watch, job, deadline).report()
+    except anyio.get_cancelled_exc_class():
+        pane.jobs.unreported = job  # it goes on
+        raise
 
 
 async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Report:
