@@ -81,11 +81,11 @@ _LOCKING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
 # waitid(2): which children.
 _P_PID, _P_PGID, _P_PIDFD = 1, 2, 3
 _AT_FDCWD = -100
-# Signals as bits; those whose handlers may end a wait. Python has a handler for SIGINT, and the
-# others come from the program itself or from the C library.
+# Signals, as bits. A handler may release the lock that a program waits for; those of faults and
+# Python's own for SIGINT don't.
 _SIGCHLD = 1 << (signal.SIGCHLD - 1)
 _FAULTS = (signal.SIGINT, signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE)
-_ENDING = 0x7FFFFFFF & ~sum(1 << (number - 1) for number in (*_FAULTS, signal.SIGSEGV))
+_RELEASING = 0x7FFFFFFF & ~sum(1 << (number - 1) for number in (*_FAULTS, signal.SIGSEGV))
 _DEV_TTY = os.makedev(5, 0)
 
 
@@ -264,8 +264,8 @@ class _Look:
         if any(wait[1] & _FUTEX_COMMANDS not in _FUTEX_WAITS for wait in waits):
             raise _UnknownError
         can_end = any(wait[3] or not wait[1] & _FUTEX_PRIVATE for wait in waits)
-        # By a timeout, a process or another thread; or by the handler of a signal.
-        if can_end or len(waits) < len(threads) or _caught(pid) & _ENDING:
+        # By a timeout, a process or another thread, or by the handler of a signal.
+        if can_end or len(waits) < len(threads) or _caught(pid) & _RELEASING:
             return "waits for a lock (futex)"
         if len(threads) == 1:
             return "waits for a lock that only it can release (futex)"

@@ -251,8 +251,10 @@ class Terminal:
         """Return whether the pane's command has called execve(2), or has ended."""
         if not self._is_begun:
             leader = processes.read_living(self._leader.pid, self._leader.starttime)
-            children = [] if leader is None or leader.reaped else processes.children(leader.pid)
-            command = processes.read_stat(children[0]) if children else None
-            has_ended = leader is None or leader.reaped
-            self._is_begun = has_ended or (command is not None and not command.is_fork)
+            if leader is None or leader.reaped:
+                self._is_begun = True
+            else:
+                children = processes.children(leader.pid)
+                command = processes.read_stat(children[0]) if children else None
+                self._is_begun = command is not None and not command.is_fork
         return self._is_begun
