@@ -17,7 +17,8 @@ Rules, measured against tmux:
    long is held; the rest is dropped as it comes. tmux also gives up on a string after 5 s, which
    bytes don't show; here a string ends at the next escape character at the latest.
 5. Line editors, such as those of shells, switch bracketed paste on while they edit. This sets
-   what they write apart from a program's output.
+   what they write apart from a program's output. If one ends in an empty row, the line above has
+   ended, even if its last row is full; here tmux joins the two.
 """
 
 from .charsets import CharacterSets
