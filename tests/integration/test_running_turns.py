@@ -82,11 +82,32 @@ async def test_end_of_a_cancelled_run_is_told_later(tools: Tools, gate: Gate) ->
     await cancelled_run(tools, pane_id, gate)
     job = tools.engine.panes[0].jobs.last
     assert job
+    await eventually(lambda: tools.engine.panes[0].jobs.unreported is job)
     await gate.open()
     await eventually(job.is_done)
 
     assert "; run ended with code 0; " in (await tools.blocks("wait", pane_id=pane_id))[-1]
     assert "run ended" not in (await tools.blocks("wait", pane_id=pane_id))[-1]
+
+
+@with_times(take_s=600.0)
+async def test_cancelled_run_that_its_shell_has_not_begun_goes_on(
+    tools: Tools, gate: Gate, tmp_path: Path
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    pane = tools.engine.panes[0]
+    # The next command waits at the gate before the shell begins it.
+    await tools.send(pane_id, f"trap 'trap - DEBUG; cat {gate}' DEBUG Enter")
+    async with anyio.create_task_group() as tasks:
+        arguments = {"pane_id": pane_id, "command": f"touch {tmp_path}/ran"}
+        tasks.start_soon(tools.client.call_tool, "tmux_run", arguments)
+        await tools.shows_foreground(pane_id, "cat")
+        tasks.cancel_scope.cancel()
+    await eventually(lambda: pane.jobs.unreported is not None and not pane.has_just_printed)
+
+    assert "run " not in (await tools.blocks("capture_pane", pane_id=pane_id))[-1]
+    await gate.open()
+    await eventually((tmp_path / "ran").exists)
 
 
 async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools, gate: Gate) -> None:

@@ -279,6 +279,9 @@ async def test_answer_to_a_command_as_wide_as_the_terminal_is_a_line(
         assert facts["reason"] == "matched", width
         read = await tools.blocks("capture_pane", pane_id=pane_id, since=cursor)
         assert "11111" in read[0].split("\n"), width
+        steps = [keys.removesuffix(" Enter"), "Enter"]
+        _, facts = await tools.answer("send_keys", pane_id=pane_id, keys=steps, wait_for="^11111$")
+        assert facts["reason"] == "matched", width
 
 
 async def test_answer_that_equals_the_keys_matches_and_their_echo_does_not(

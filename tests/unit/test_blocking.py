@@ -458,6 +458,10 @@ BLOCKED = {
         sh("sleep 1000 | cat | cat; :"),
         r"waits for sleep \(pid \d+\), which sleeps",
     ),
+    "waits for a pipeline whose reader polls": (
+        sh(f"sleep 1000 | {shlex.join(python('select.select([0], [], [])'))}; :"),
+        r"waits for sleep \(pid \d+\), which sleeps",
+    ),
     "waits for a reader of a pipeline": (
         sh("cat /dev/zero | sleep 1000; :"),
         r"waits for sleep \(pid \d+\), which sleeps",

@@ -27,6 +27,7 @@ STREAMS = {
     b"\033[?1049;25hALT": True,
     b"\033[?1;1049hALT\033[?2004;1049l$ ": False,
     b"\033[;5Hfoo": True,
+    b"\033[;1H\033[2Jfoo": False,
     b"\033[?1049h\033[4;5Hfoo\033[?1049l$ ": False,
     b"\033[?1049h\033[?1049l\033[4;5Hfoo": True,
     b"\033[4;5Hfoo\033[?2004h$ ": False,  # a line editor

@@ -216,7 +216,9 @@ class _Look:
         waits = {wait for wait in waits if _Fact.OWN_EVENT not in wait.facts}
         if len(waits) == 1:
             [other] = waits
-            return other if _Fact.CHILD in other.facts else _Wait(f"a thread {other.text}")
+            if _Fact.CHILD in other.facts:
+                return other
+            return _Wait(f"a thread {other.text}", ends=other.ends)
         if main:
             return main
         if waits:
@@ -409,9 +411,10 @@ class _Lock(NamedTuple):
     end: float
 
     def excludes(self, other: "_Lock") -> bool:
-        """Tell whether nobody else can have the other lock meanwhile."""
+        """Tell whether the other lock waits for this one; locks of bytes never do for their own."""
         is_common = self.start <= other.end and other.start <= self.end
-        return is_common and self.is_flock == other.is_flock
+        may_wait = self.is_flock or self.holder != other.holder
+        return is_common and may_wait and self.is_flock == other.is_flock
 
 
 def _is_same(path: str, file: os.stat_result) -> bool:
@@ -534,7 +537,10 @@ class _Files:
             texts = [*texts[: _MAX_NAMED - 1], f"{more} more"]
         joined = " or ".join(texts)
         text = joined.replace(" or reads ", " or ") if do_all_read else joined
-        return _Wait(text, reduce(and_, (wait.facts for wait in waits)))
+        ends = frozenset[int]()
+        if all(wait.ends for wait in waits):
+            ends = ends.union(*(wait.ends for wait in waits))
+        return _Wait(text, reduce(and_, (wait.facts for wait in waits)), ends)
 
     def _either(self, fd: int, mask: int) -> _Wait:
         """Return what it means to wait until a file can be read, or written, or either."""
@@ -562,7 +568,7 @@ class _Files:
         link = self._link(fd)
         file = self._stat(fd)
         inode = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
-        held, wanted = [], None
+        held, wanted = [], []
         for line in processes.read("/proc/locks").decode().splitlines():
             _, *words = line.split()
             is_waiting = words[0] == "->"
@@ -574,8 +580,10 @@ class _Files:
             if not is_waiting:
                 held.append(lock)
             elif lock.holder == self._pid:
-                wanted = lock
-        holders = {lock.holder for lock in held if wanted and lock.excludes(wanted)}
+                wanted.append(lock)
+        holders = set()
+        if len(wanted) == 1:  # else another thread waits for a lock of the file, too
+            holders = {lock.holder for lock in held if lock.excludes(wanted[0])}
         text = f"waits for a lock on {self._plain(link)}"
         if holders == {self._pid}:
             text += " that it holds itself"
@@ -641,7 +649,7 @@ class _Files:
     def _file(self, fd: int, link: str, *, is_read: bool) -> tuple[str, frozenset[int]]:
         """Return the name and number of a file that is not a socket, and who has its other end.
 
-        The others of the pane who have it come also as their pids.
+        The text names one such process; the pids are those of all others in the pane.
         """
         file = self._stat(fd)
         if not stat.S_ISFIFO(file.st_mode):

@@ -384,11 +384,11 @@ def _excerpt(marked_text: str, *, folds: bool) -> Excerpt:
 async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
     """Return the note for what is left out, without the advice where that is no longer kept.
 
-    It counts the lines that a read of it returns, and so the one whose end stays, too.
+    A line whose end stays counts as left out, so that the advice reads it whole.
     """
+    whole = await _line_feeds(log, max(start, log.kept_from), end)
     if start < log.kept_from:
-        return excerpts.gap(await _line_feeds(log, log.kept_from, end), end - start)
-    whole = await _line_feeds(log, start, end)
+        return excerpts.gap(whole, end - start)
     lines = whole + (log.read(end - 1, 1) != b"\n")
     advice = advice.format(cursor=start, lines=lines)
     return excerpts.gap(lines if whole else 0, end - start, advice)

@@ -457,6 +457,10 @@ class Pane:
         job = self.jobs.unreported
         if job is None or not (job.is_done() or job.is_closed() or self._ended):
             return None
+        # A shell that is slow to open the script seems to have closed it.
+        is_slow = job.runtime_s <= self.clock.times.take_s
+        if job.start is None and is_slow and not self._ended and job.shell.is_running():
+            return None
         # The shell closes the script right after it has printed the end mark, which may not be in
         # the log yet. Then a later result reports the end.
         if not job.is_done() and self.has_just_printed:

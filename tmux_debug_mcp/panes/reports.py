@@ -7,6 +7,7 @@ the changed rows appear. A program that has crashed leaves no screen, so its las
 it printed then.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -281,7 +282,8 @@ async def _shown(
         steps = []
     lines = await _lines(observation, parts, room, shows)
     if screen and not screen.is_alternate:  # lines of the main screen may still be on it
-        lines = [one for one in lines if not set(one[1].lines) <= {"", *drawn.lines}]
+        rows = Counter(drawn.lines)
+        lines = [one for one in lines if not Counter(filter(None, one[1].lines)) <= rows]
     after = _in_order(steps, lines)
     if not after and crash[-1:] == [_THEN]:
         crash.pop()
@@ -535,7 +537,9 @@ def screen_excerpt(
         keep = len(folded(Excerpt(rows[: keep + 1], [])).lines) - 1
     excerpt = cut_in_the_middle(whole, max_characters, keep)
     highlight = _highlight(screen)
-    if shown and not shown.is_filtered:
+    # Of a screen that was cut, some rows were never shown.
+    is_new = bool(shown and shown.is_cut and not excerpt.cut_bytes)
+    if shown and not shown.is_filtered and not is_new:
         before = _highlight(shown.screen)
         changes = _changes(rows, shown.screen.rows)
         if len(changes.text) < len(excerpt.text):

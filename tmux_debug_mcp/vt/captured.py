@@ -169,7 +169,7 @@ def _texts_by_style(data: bytes) -> dict[int, dict[Style, str]]:
 
 
 def _button(rows: Mapping[int, Mapping[Style, str]], height: int) -> Highlight | None:
-    """Return what alone on the screen has its style, beside others that are not usual, either."""
+    """Return the only text in its style, in a row where other letters have a background, too."""
     counts = Counter(style for texts in rows.values() for style in texts)
     first = next(iter(rows), None)
     found = []

@@ -130,13 +130,14 @@ class Grid:
     def end_editing(self) -> None:
         """Note that a line editor has ended. In an empty row, the line above has ended, too.
 
-        An editor makes a row that is exactly full wrap, and the row below stays empty. Here we
+        If a row is exactly full, the editor wraps it, and leaves the row below empty. Here we
         differ from tmux, which joins what is printed next to the full row.
         """
         row = self._rows[self._row]
-        if self._column == 0 and not str(row).strip(" "):
+        if self._column == 0 and not str(row).strip(" " + FORGOTTEN):
             self._end_line_above(self._row)
             self._rows[self._row] = Row()
+            self._rows[self._row].is_command = row.is_command
 
     def forget(self, *, has_cursor: bool) -> None:
         """Hide everything written so far.
