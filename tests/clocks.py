@@ -1,4 +1,4 @@
-"""Clocks for tests: one that stands still until it is told to go on, and one that is set back."""
+"""Clocks for tests: ones that stand still or skip time when told to, and one that is set back."""
 
 import asyncio
 import heapq
@@ -34,6 +34,24 @@ class FallingClock(Clock):
 
     def wall(self) -> float:
         return next(self._readings)
+
+
+class SkippingClock(Clock):
+    """A clock that runs as usual, and skips some time when it is told to.
+
+    Args:
+        times_s: Other times, by their names in `Times`.
+    """
+
+    def __init__(self, **times_s: float) -> None:
+        super().__init__(replace(TIMES, **times_s))
+        self._skipped_s = 0.0
+
+    def now(self) -> float:
+        return super().now() + self._skipped_s
+
+    def skip(self, duration_s: float) -> None:
+        self._skipped_s += duration_s
 
 
 class VirtualClock(Clock):

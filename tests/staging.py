@@ -52,6 +52,8 @@ class StagedPane(Pane):
         self.looks = 0
         self.end_state: State | None = None
         self.runs_others = False
+        self.is_stalled = False
+        self._late = ""
         self._tracker = ActivityTracker(clock.times)
         self.terminal.glance = self._glance  # type: ignore[method-assign]
         self.terminal.unchanged = lambda: None  # type: ignore[method-assign]
@@ -62,10 +64,19 @@ class StagedPane(Pane):
         return self._tracker.step(snapshot, self.clock.now())
 
     def print(self, text: str) -> None:
-        """Have the program print something."""
+        """Have the program print something. It is late in the log while that is stalled."""
+        if self.is_stalled:
+            self._late += text
+            return
         with self.log.path.open("ab") as file:
             file.write(text.replace("\n", "\r\n").encode())
         self.events.notify(self.log)
+
+    def catch_up(self) -> None:
+        """Have the log get what is late."""
+        self.is_stalled = False
+        late, self._late = self._late, ""
+        self.print(late)
 
     def exit(self, code: int) -> None:
         """Have the program end."""
@@ -92,8 +103,11 @@ class StagedPane(Pane):
     async def flush(self) -> None:
         pass
 
-    async def drain(self, *, is_read: bool = False) -> None:
-        pass
+    async def drain(self) -> bool:
+        deadline = self.clock.now() + self.clock.times.drain_s
+        while self.is_stalled and self.clock.now() < deadline:
+            await self.clock.sleep(0.25)
+        return not self.is_stalled
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[Subscription]:

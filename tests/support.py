@@ -1,6 +1,7 @@
 """What tests share: a client with short words, bounded waits, and a census of processes."""
 
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -219,6 +220,31 @@ def log_writer(pane: Pane) -> int:
 
     [writer] = ask_until(writers, bool)
     return writer
+
+
+# From the kernel's linux/ptrace.h and linux/wait.h.
+_PTRACE_SEIZE, _PTRACE_INTERRUPT, _PTRACE_DETACH, _WALL = 0x4206, 0x4207, 17, 0x40000000
+
+
+@contextlib.contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Freeze a descendant of ours during the block. Unlike a stopped one, no signal wakes it.
+
+    Nor does it end before it is thawed. Source: ptrace(2).
+    """
+
+    def trace(request: int) -> None:
+        words = (ctypes.c_long(request), ctypes.c_long(pid), None, None)
+        assert libc.ptrace(*words) == 0, os.strerror(ctypes.get_errno())
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    trace(_PTRACE_SEIZE)
+    trace(_PTRACE_INTERRUPT)
+    os.waitpid(pid, _WALL)
+    try:
+        yield
+    finally:
+        trace(_PTRACE_DETACH)
 
 
 @contextlib.contextmanager

@@ -303,6 +303,20 @@ class LogLostError(SentenceError):
     )
 
 
+class OutcomeUnknownError(SentenceError):
+    """Raised when a command may have run, and an error keeps us from seeing how it came out.
+
+    Attributes:
+        reason: The sentences of that error.
+    """
+
+    reason: str
+    sentence = (
+        "The command may have run, and may still run; how it came out is not known: {reason} Look "
+        "before you run it again."
+    )
+
+
 class UnknownToolError(SentenceError):
     """Raised when the called tool does not exist."""
 
@@ -337,11 +351,22 @@ class OutOfFilesError(SentenceError):
 
 
 class TmuxStuckError(SentenceError):
-    """Raised when a tmux server does not answer."""
+    """Raised when a tmux server does not answer.
+
+    Attributes:
+        effect: What becomes of the call, a sentence and a blank; "" if it asked for nothing.
+    """
+
+    MAY_HAPPEN = "What this call was to do may still happen. "
+    NOTHING_RUN = "Nothing was run, and nothing will be. "
 
     socket: str
     reason: str
-    sentence = "The tmux server at {socket} does not answer ({reason}). Ask the user to look at it."
+    effect: str
+    sentence = (
+        "The tmux server at {socket} does not answer ({reason}). {effect}Ask the user to look at "
+        "it."
+    )
 
 
 class TmuxStartError(SentenceError):

@@ -353,8 +353,8 @@ async def test_server_that_hangs_is_an_error(on_users: Tmux, user: User) -> None
     finally:
         os.kill(pid, 18)
     assert error == (
-        f"The tmux server at {user.socket} does not answer (no answer in 0.3 s; the request may "
-        "still be carried out). Ask the user to look at it."
+        f"The tmux server at {user.socket} does not answer (no answer in 0.3 s). What this "
+        "call was to do may still happen. Ask the user to look at it."
     )
     assert len(await on_users.rows("sessions")) == 2
 

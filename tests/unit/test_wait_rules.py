@@ -33,19 +33,27 @@ def pane(tmp_path: Path, clock: VirtualClock) -> Iterator[StagedPane]:
 
 @dataclass
 class Act:
-    """What a program does after some seconds: it prints, is seen otherwise, or ends."""
+    """What a program does after some seconds: it prints, is seen otherwise, or ends.
+
+    The log may begin to be late then, or catch up.
+    """
 
     after_s: float
     prints: str = ""
     becomes: Snapshot | None = None
     exits: int | None = None
+    stalls: bool = False
+    catches_up: bool = False
 
 
 async def play(pane: StagedPane, acts: list[Act]) -> None:
     for act in acts:
         await pane.clock.sleep(act.after_s)
         pane.snapshot = act.becomes or pane.snapshot
+        pane.is_stalled |= act.stalls
         pane.print(act.prints)
+        if act.catches_up:
+            pane.catch_up()
         if act.exits is not None:
             pane.exit(act.exits)
 
@@ -130,6 +138,30 @@ RULES = {
     ),
     "idle is counted from the last output": Rule(
         [Act(1, "x\n"), Act(2, "y\n")], Conditions(idle_s=2.5), Reason.IDLE, 5.5, "x\ny\n"
+    ),
+    "a line that is late in the log is waited for at a shell's prompt": Rule(
+        [Act(1, "ready\n$ ", PROMPT, stalls=True), Act(6, catches_up=True)],
+        MATCH,
+        Reason.MATCHED,
+        7.0,
+        "ready\n$ ",
+    ),
+    "a line that is late in the log is waited for beyond the timeout": Rule(
+        [Act(1, "ready\n", stalls=True), Act(29.5, catches_up=True)],
+        MATCH,
+        Reason.MATCHED,
+        30.5,
+        "ready\n",
+    ),
+    "nobody waits longer for a log that is late": Rule(
+        [Act(1, "ready\n$ ", PROMPT, stalls=True)], MATCH, Reason.TIMED_OUT, 31.0
+    ),
+    "a log that is late is not idle": Rule(
+        [Act(1, "x\n", stalls=True), Act(6, catches_up=True)],
+        Conditions(idle_s=2.5),
+        Reason.IDLE,
+        9.5,
+        "x\n",
     ),
     "a look does not wait": Rule([Act(1)], Conditions(timeout_s=0), Reason.TIMED_OUT, 0.0),
 }

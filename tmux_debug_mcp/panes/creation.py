@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tmux_debug_mcp.errors import ArgumentError, ToolError
+from tmux_debug_mcp.errors import ArgumentError, TmuxStuckError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.settings import Settings
@@ -229,12 +229,14 @@ async def start(
 ) -> Place:
     """Start a pane that writes its output, and then a mark with the nonce, to a log.
 
-    A failure leaves nothing behind.
+    A failure leaves nothing behind, and the command does not run, unless tmux has stopped answering
+    when it had begun.
 
     Raises:
         ArgumentError: The directory is gone.
         CommandError: tmux refuses to make it, as when the destination is gone.
         TmuxGoneError: The tmux server has ended.
+        TmuxStuckError: The tmux server does not answer. It says whether the command may run.
     """
     destination = new.destination
     if destination is None:
@@ -267,6 +269,11 @@ async def start(
             usual_size,
             destination.then,
         )
+    except TmuxStuckError as error:
+        client.begin(*filter(None, (usual_size, destination.undo)))
+        if not _taken_back(client, mark_file):
+            raise
+        raise TmuxStuckError(error.socket, error.reason, TmuxStuckError.NOTHING_RUN) from error
     except ToolError:
         await remove(client, usual_size, destination.undo)
         raise
@@ -277,6 +284,19 @@ async def start(
     ids = ours(session), ours(window), ours(target)
     leader = processes.read_stat(int(pid)) or processes.gone(int(pid))
     return Place(client, target, ids, leader, tag)
+
+
+def _taken_back(client: ControlClient, mark_file: Path) -> bool:
+    """Keep a pane.sh that may start later from running its program; return whether that is sure.
+
+    pane.sh empties its file and then looks for another one. We make that one and then look at its
+    file, so one of the two sees what the other has done.
+    """
+    client.write(f"{mark_file.name}.void", b"")
+    try:
+        return mark_file.stat().st_size > 0
+    except OSError:
+        return False
 
 
 async def remove(client: ControlClient, *commands: Command) -> None:

@@ -38,7 +38,7 @@ from .looking.terminal import Terminal
 from .place import PaneId, Place, wait_for_exit, writes_log
 from .ports import Ports
 from .shells.dialects import Shell
-from .shells.jobs import Jobs
+from .shells.jobs import Job, Jobs
 
 _ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
 
@@ -79,6 +79,7 @@ class Pane:
         subscribers: How many read its log, or wait for it to grow.
         viewers: The tmux sessions that show it to people.
         has_gaps: Some output is missing from the log, since there was no room for it.
+        is_log_late: At the last drain, the log did not contain everything printed so far.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class Pane:
         self.subscribers = 0
         self.viewers: set[str] = set()
         self.has_gaps = False
+        self.is_log_late = False
         # How the program ended, once that is known.
         self._ended: State | None = None
         self._is_killed = False
@@ -139,6 +141,8 @@ class Pane:
 
         `listening` is all sockets that listen, for callers that ask for the states of many panes.
         """
+        if self._closed_job():
+            await self.drain()
         activity = None if self._ended else self.terminal.unchanged()
         if activity is None:
             ending = await self.ending()
@@ -181,11 +185,15 @@ class Pane:
 
     async def ending(self) -> State | None:
         """Return how the program ended, with its output complete; None while it runs."""
-        if self._ended is None:
-            leader = self.place.living_leader()
-            if leader is None or leader.reaped:
-                self._ended = await self._wait_for_ending()
+        if self._ended is None and self.has_exited:
+            self._ended = await self._wait_for_ending()
         return self._ended
+
+    @property
+    def has_exited(self) -> bool:
+        """Whether the program has ended. Its last output may not be in the log yet."""
+        leader = None if self._ended else self.place.living_leader()
+        return leader is None or leader.reaped
 
     async def _wait_for_ending(self) -> State | None:
         """Return how the program ended, None if that stays unknown for `Times.mark_s`.
@@ -222,7 +230,17 @@ class Pane:
         pane_id, _, status, signal_word = line.decode().split(" ")
         if pane_id != self.target:
             return self._ended_now(None)
+        # pane.sh may have written its mark all the same, and the log is late.
+        try:
+            if not await self.drain():
+                return None
+        except PaneLostError:
+            return self._ended
+        mark = self.log.find_mark()
+        if mark:
+            return self._ended_with(mark)
         if status:
+            self.has_gaps = True  # pane.sh has ended by itself, but its mark is missing
             return self._ended_now(int(status))
         number = signal_word.removeprefix("x")
         if number:
@@ -306,12 +324,12 @@ class Pane:
     async def ensure_log_writer(self) -> bool:
         """Start the log's writer again if it has ended, as it does when there is no room.
 
-        Return whether it had ended, so that output is lost. False if the program has ended.
+        Return whether it had ended, so that output is lost. False if pane.sh has ended.
         """
         # tmux itself notices the end of the writer only at the next output.
         if self._log_writer and not processes.is_alive(self._log_writer):
             self._log_writer = None
-        if not self._has_lost_log_writer() or await self.ending():
+        if not self._has_lost_log_writer() or self._ended or not self.place.living_leader():
             return False
         self.has_gaps = True
         with contextlib.suppress(PaneLostError):
@@ -339,21 +357,29 @@ class Pane:
                 return None
             before = children
 
-    async def drain(self) -> None:
-        """Wait until the log contains everything printed so far, but for 1 s at most."""
-        wait = self.terminal.wait_number
+    async def drain(self) -> bool:
+        """Wait until the log contains everything printed so far, but for 1 s at most.
+
+        Return whether it does. If not, nothing follows from what it does not contain.
+        """
+        wait, closed_job = self.terminal.wait_number, self._closed_job()
         await self.flush()  # tmux has read it from the terminal
         await self.flush()  # and passed it on to the writer
         await self.ensure_log_writer()
         deadline = self.clock.now() + self.clock.times.drain_s
         while not self._is_log_written():
             if self.clock.now() >= deadline:
-                return
+                self.is_log_late = True
+                return False
             if self._log_writer is not None:  # it may be stopped
                 processes.send_signals([self._log_writer], signal.SIGCONT)
             await self.clock.sleep(self.clock.times.fast_poll_s)
         await self.ensure_log_writer()  # it may have ended instead of writing
         self._drained_wait = wait
+        self.is_log_late = False
+        if closed_job:
+            closed_job.is_given_up = not closed_job.is_done()
+        return True
 
     async def drain_prompt(self) -> None:
         """Drain, unless we have drained since the shell was first seen to wait at its prompt."""
@@ -448,22 +474,30 @@ class Pane:
             notices.append(ending)
         if self.keyboard.holder:
             notices.append(f"{self.keyboard.holder} has the keyboard")
+        if self.is_log_late and not self._is_log_written():
+            notices.append("output is late: its log is not being written")
         if self.has_gaps:
             notices.append("some output was lost: there was no room for it")
         return notices
 
+    def _closed_job(self) -> Job | None:
+        """Return the job whose call returned before its end, if its shell is done with it by now.
+
+        Its end mark, if it printed one, is in the log after a drain.
+        """
+        job = self.jobs.unreported
+        if job is None or job.is_given_up or job.is_done() or not job.is_closed():
+            return None
+        if job.has_begun():
+            return job
+        # A shell that is slow to open the script seems to have closed it.
+        job.is_given_up = job.runtime_s > self.clock.times.take_s and job.cancel()
+        return None
+
     def _take_ending_of_job(self) -> str | None:
         """Return, once, how a job ended whose call returned before; None while it runs."""
         job = self.jobs.unreported
-        if job is None or not (job.is_done() or job.is_closed() or self._ended):
-            return None
-        # A shell that is slow to open the script seems to have closed it.
-        is_slow = job.runtime_s <= self.clock.times.take_s
-        if job.start is None and is_slow and not self._ended and job.shell.is_running():
-            return None
-        # The shell closes the script right after it has printed the end mark, which may not be in
-        # the log yet. Then a later result reports the end.
-        if not job.is_done() and self.has_just_printed:
+        if job is None or not (job.is_done() or job.is_given_up or self._ended):
             return None
         self.jobs.unreported = None
         job.remove()

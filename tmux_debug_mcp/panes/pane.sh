@@ -3,7 +3,8 @@
 #
 #   sh pane.sh FILE LOG OPEN_FILES SLEEP TAIL DIRECTORY PROGRAM [ARGUMENT...]
 #
-# FILE contains the nonce of the mark. It is emptied first, so nothing in the pane can read it.
+# FILE contains the nonce of the mark. It is emptied first, so nothing in the pane can read it. If
+# there is a FILE.void, the call that wanted the pane has failed, and the program must not run.
 # SLEEP and TAIL are the paths of sleep(1) and tail(1).
 #
 # The mark is an operating system command (ECMA-48, OSC) that no terminal knows, so it is invisible.
@@ -18,6 +19,7 @@ exec 3>&2 2>/dev/null
 command exec 4<"$2"
 IFS= read -r mcp_mark <"$1"
 : >|"$1"
+[ ! -e "$1.void" ] || exit
 mcp_sleep=$4
 mcp_tail=$5
 mcp_looks=16

@@ -84,6 +84,8 @@ class Reason(StrEnum):
         DONE: The command has ended by itself.
         INTERRUPTED: Somebody else interrupted the command.
         RUNNING: Time ran out, and the command goes on despite interrupts.
+        HELD: Time ran out, and a person has the keyboard, so the command was not interrupted.
+        LATE: Time ran out. The command has ended, but its last output is not in the log yet.
         GIVEN_UP: The shell gave the command up, because of an error in it.
         SHELL_ENDED: The shell that ran the command, inside another one, has ended.
         REPLACED: The shell has replaced itself with a program, by `exec`.
@@ -105,6 +107,8 @@ class Reason(StrEnum):
     DONE = "done"
     INTERRUPTED = "interrupted"
     RUNNING = "running"
+    HELD = "held"
+    LATE = "late"
     GIVEN_UP = "given_up"
     SHELL_ENDED = "shell_ended"
     REPLACED = "replaced"
@@ -123,8 +127,11 @@ class Reason(StrEnum):
 
     @property
     def leaves_command(self) -> bool:
-        """Whether the command of a run goes on."""
-        return self.leaves_shell or self in (Reason.RUNNING, Reason.INPUT)
+        """Whether the command of a run goes on, or its end is not known yet."""
+        return self.leaves_shell or self in _GOES_ON
+
+
+_GOES_ON = (Reason.INPUT, Reason.RUNNING, Reason.HELD, Reason.LATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +169,8 @@ class Report:
         exit_code: That of a run's command, as a shell reports it; None if there is none or it is
             lost.
         runtime_s: Seconds since the start of a run's command.
+        interrupted: The state of the pane when a run's time was over, right before its command was
+            interrupted; None if it was not over.
     """
 
     reason: Reason
@@ -176,6 +185,7 @@ class Report:
     was_for_match: bool = False
     exit_code: int | None = None
     runtime_s: float = 0.0
+    interrupted: State | None = None
 
 
 async def report(

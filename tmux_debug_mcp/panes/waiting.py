@@ -3,6 +3,8 @@
 A wait reads the pane's log as it grows, and does nothing in between. If a condition depends on what
 the program is doing, it also looks at the pane from time to time. A program that draws on the whole
 screen prints no lines, so the wait matches the rows that have changed since it began.
+
+The log may be late. So before a wait ends because something was not printed, it drains the log.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -131,14 +133,15 @@ class _Wait:
         self._deadline = deadline
         # How long the pane must be quiet before we check again whether anything can come.
         self._vain_look_s = pane.clock.times.quiet_s
+        # The time is over, and the log was drained then.
+        self._is_last_look = not conditions.timeout_s
 
     async def first(self) -> Report:
         """Return a report of what first meets a condition, or of what there is at the deadline."""
         pane, observation = self._pane, self._observation
         async with pane.events.reading:
             await pane.ensure_log_writer()
-        if not self._conditions.timeout_s and not await pane.ending():
-            # Only one look is taken, and the log may lag behind the screen.
+        if self._is_last_look and not await pane.ending():
             await pane.drain()
         while True:
             position = observation.position
@@ -186,14 +189,17 @@ class _Wait:
             return self._matched(match)
         if activity_reason:
             return activity_reason
-        if conditions.idle_s is not None and self._idle_s() >= conditions.idle_s:
+        is_idle = conditions.idle_s is not None and self._idle_s() >= conditions.idle_s
+        if is_idle and await self._has_seen_all():
             return Reason.IDLE
         printed_bytes = observation.position - observation.cursor
         if conditions.pattern is None and printed_bytes > MAX_LOG_BYTES:
             return Reason.FLOODED
         if self._clock.now() >= self._deadline:
-            await self._pane.ensure_log_writer()
-            return self._early_reason() or Reason.TIMED_OUT
+            if self._is_last_look or await self._has_seen_all():
+                return self._early_reason() or Reason.TIMED_OUT
+            self._is_last_look = True
+            return None
         if await self._is_in_vain():
             return Reason.INPUT
         return None
@@ -238,6 +244,10 @@ class _Wait:
         early = self._observation.early
         return Reason(early) if early else None
 
+    async def _has_seen_all(self) -> bool:
+        """Drain the log; return whether everything printed so far has been matched already."""
+        return await self._pane.drain() and self._observation.position >= self._pane.log.size
+
     def _is_fresh(self, activity: Activity | None) -> bool:
         """Return whether nothing was printed since a look."""
         return activity is not None and activity.snapshot.printed_bytes == self._pane.log.size
@@ -255,9 +265,9 @@ class _Wait:
         # With a separate tracker, so the watch does not have to look again and again.
         async with pane.events.looking:
             activity = await pane.terminal.observe(ActivityTracker(self._times))
-        if not activity.is_awaiting or not self._is_fresh(activity):
+        if not activity.is_awaiting or not await self._has_seen_all():
             return False
-        if self._observation.position < pane.log.size:  # a match may be there already
+        if not self._is_fresh(activity):
             return False
         if activity.awaits is Awaits.HIDDEN_INPUT:
             return True

@@ -186,7 +186,8 @@ class ControlClient:
             # It may be stopped. The supervisor's first two children are tmux's client and server.
             tmux = processes.children(self.supervisor_pid)[:2]
             processes.send_signals(tmux, signal.SIGCONT)
-        raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_MAX_WAKES * wake_s:g} s")
+        reason = f"no answer in {_MAX_WAKES * wake_s:g} s"
+        raise TmuxStuckError(f"{self.directory}/tmux", reason, TmuxStuckError.MAY_HAPPEN)
 
     def begin(self, *commands: Command) -> None:
         """Run tmux commands before those of later calls, and don't wait for them.

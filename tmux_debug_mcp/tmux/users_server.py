@@ -299,8 +299,8 @@ class UsersServer:
                     await self.clock.sleep(times.poll_s)
                 raise CommandError(commands[0][0], errors.strip())
             return output
-        reason = f"no answer in {times.answer_s:g} s; the request may still be carried out"
-        raise TmuxStuckError(self._path, reason)
+        reason = f"no answer in {times.answer_s:g} s"
+        raise TmuxStuckError(self._path, reason, TmuxStuckError.MAY_HAPPEN)
 
     @contextlib.contextmanager
     def _orphans_go_to_init(self) -> Iterator[None]:
@@ -340,13 +340,13 @@ class UsersServer:
         if is_tmuxs_own and os.path.isdir(os.path.dirname(directory)):
             os.makedirs(directory, 0o700, exist_ok=True)
         if not os.path.isdir(directory):
-            raise TmuxStuckError(self._path, "there is no such directory")
+            raise TmuxStuckError(self._path, "there is no such directory", "")
 
     def _is_listening(self) -> bool:
         """Return whether a server listens at the socket, busy or not."""
         with contextlib.suppress(OSError):
             if not stat.S_ISSOCK(os.stat(self._path).st_mode):
-                raise TmuxStuckError(self._path, "not a socket")
+                raise TmuxStuckError(self._path, "not a socket", "")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.setblocking(False)  # noqa: FBT003  its own signature
             try:
@@ -357,7 +357,7 @@ class UsersServer:
             return True
         if number in _NOT_LISTENING:
             return False
-        raise TmuxStuckError(self._path, os.strerror(number))
+        raise TmuxStuckError(self._path, os.strerror(number), "")
 
 
 def _send_signal(row: PaneRow, name: str) -> None:

@@ -215,7 +215,7 @@ def ran(run: Report, timeout_s: float, remark: str | None) -> Answer:
         "start_cursor": run.start,
         "run_s": round(run.runtime_s, 3),
     }
-    remarks = [run_remark(run.reason, timeout_s)]
+    remarks = [run_remark(run, timeout_s)]
     if run.screen:
         remarks.append(screen_remark(run.screen))
     if run.exit_code is not None and run.state.is_running:  # else the state says so

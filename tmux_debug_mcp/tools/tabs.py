@@ -117,7 +117,13 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
 
 MAX_CHUNK_BYTES = 1 << 20
 _MAX_EARLIER_TABS = 20
-_TIMED_OUT = (Reason.TIMED_OUT, Reason.RUNNING, Reason.SHELL_INTERRUPTED)
+_TIMED_OUT = (
+    Reason.TIMED_OUT,
+    Reason.RUNNING,
+    Reason.HELD,
+    Reason.LATE,
+    Reason.SHELL_INTERRUPTED,
+)
 
 
 class Tabs:
@@ -396,7 +402,7 @@ def _ran(run: Report, timeout_s: float) -> dict[str, Any]:
         if begin > run.start:
             result["skipped_bytes"] = begin - run.start
             remarks.append(f"The first {begin - run.start} bytes are no longer kept.")
-    remark = run_remark(run.reason, timeout_s)
+    remark = run_remark(run, timeout_s)
     if remark and run.reason is not Reason.INPUT:
         remarks.append(f"{remark[0].upper()}{remark[1:]}.")
     if not run.state.is_running:

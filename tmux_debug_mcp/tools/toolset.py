@@ -16,7 +16,7 @@ from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.readable import Readable
-from tmux_debug_mcp.panes.reports import Reason
+from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.settings import Settings
 
 from .arguments import Parser, parameters_of
@@ -106,21 +106,31 @@ def state_facts(state: State) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def run_remark(reason: Reason, timeout_s: float) -> str | None:
-    """Return a remark on how a run came out, None if its command or its pane ended by itself."""
+def run_remark(run: Report, timeout_s: float) -> str | None:
+    """Return a remark on how a run came out, None if its command or its pane ended by itself.
+
+    If it timed out, the remark says what the command was doing right before it was interrupted.
+    """
     timed_out = f"timed out after {timeout_s:g} s"
+    before = run.interrupted
+    if before and before.blocked_on:
+        timed_out += f", blocked: {before.blocked_on}"
+    elif before and before.foreground:
+        timed_out += f", foreground {before.foreground} (pid {before.pid})"
     remarks = {
-        Reason.TIMED_OUT: f"{timed_out} and interrupted",
-        Reason.RUNNING: f"{timed_out}, interrupted twice, and still runs",
+        Reason.TIMED_OUT: f"{timed_out}; interrupted",
+        Reason.RUNNING: f"{timed_out}; interrupted twice, and still runs",
+        Reason.HELD: f"{timed_out}; it keeps running",
+        Reason.LATE: f"{timed_out}; the command has ended, but how is not known yet",
         Reason.INTERRUPTED: "interrupted",
         Reason.GIVEN_UP: "the shell gave up the command",
         Reason.SHELL_ENDED: "the shell ended",
         Reason.REPLACED: "the shell was replaced",
         Reason.SHELL_STARTED: _RUNS_SHELL,
-        Reason.SHELL_INTERRUPTED: f"{timed_out} and interrupted; {_RUNS_SHELL}",
+        Reason.SHELL_INTERRUPTED: f"{timed_out}; interrupted; {_RUNS_SHELL}",
         Reason.INPUT: "it keeps running",
     }
-    return remarks.get(reason)
+    return remarks.get(run.reason)
 
 
 Handler = Callable[Concatenate[T, ...], Awaitable[Answer]]

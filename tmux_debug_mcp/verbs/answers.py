@@ -45,6 +45,8 @@ _WAIT_STATUSES: Mapping[str, int] = {
 _RUN_STATUSES: Mapping[str, int] = {
     Reason.TIMED_OUT: TIMED_OUT,
     Reason.RUNNING: TIMED_OUT,
+    Reason.HELD: TIMED_OUT,
+    Reason.LATE: TIMED_OUT,
     Reason.SHELL_INTERRUPTED: TIMED_OUT,
     Reason.INPUT: AWAITS_INPUT,
     Reason.SHELL_STARTED: AWAITS_INPUT,

@@ -43,6 +43,8 @@ _OUTCOME = frozenset({"reason", "exit_code", "signal"})
 _FAILURES = {
     "timed_out": "timed out",
     "running": "timed out",
+    "held": "timed out",
+    "late": "timed out",
     "shell_interrupted": "timed out",
     "stopped": "stopped",
     "interrupted": "interrupted",

@@ -3,10 +3,12 @@
 A follower asks at each moment: has the command ended, has it started a shell, does it await
 something, is its time over?
 
-A job is followed to its end mark, or until the shell has dropped it without one.
+A job is followed to its end mark, or until the shell has dropped it without one. Marks are read
+from the log, which may be late: the disk is slow, or tmux is stopped. So nothing follows from a
+mark that is missing until the log has been drained.
 """
 
-from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
+from tmux_debug_mcp.errors import JobNotTakenError, KeyboardHeldError, LogLostError, PaneLostError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import may_be_answered
@@ -48,6 +50,8 @@ class Follower:
         self._times = watch.pane.clock.times
         self._deadline = deadline
         self._interrupts = 0
+        # What the pane was doing right before the first interrupt.
+        self._interrupted: State | None = None
 
     def _unless_interrupted(self, reason: Reason) -> Reason:
         if self._interrupts:
@@ -70,19 +74,28 @@ class Follower:
             return False
         return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
 
-    async def _resists_interrupts(self, *, has_begun: bool) -> bool:
-        """Interrupt the command if its time is over, but not before it has begun.
+    @property
+    def _is_due(self) -> bool:
+        """Whether the command's time is over, or the grace period after an interrupt."""
+        return self._clock.now() >= self._deadline
 
-        Return whether the grace period after the last interrupt is over, too.
+    async def _interrupt(self) -> Reason | None:
+        """Interrupt the command, whose time is over; return why not if that is of no use.
+
+        A person who has the keyboard decides alone what is interrupted.
         """
-        if self._clock.now() < self._deadline or not has_begun:
-            return False
+        pane = self._pane
         if self._interrupts == MAX_INTERRUPTS:
-            return True
-        grace_s = await interrupt(self._pane, is_second=self._interrupts > 0)
+            return Reason.RUNNING
+        if self._interrupted is None:
+            self._interrupted = await pane.state()
+        try:
+            grace_s = await interrupt(pane, is_second=self._interrupts > 0)
+        except KeyboardHeldError:
+            return Reason.HELD
         self._deadline = self._clock.now() + grace_s
         self._interrupts += 1
-        return False
+        return None
 
     async def _wait(self) -> None:
         """Wait until there may be news, or something is due."""
@@ -110,8 +123,16 @@ class PaneFollower(Follower):
             end = _before_prompt(pane.log, 0, end)
         elif state.is_lost:
             reason = Reason.EXITED
-        exit_code, runtime_s = _exit_code_of(state), state.runtime_s
-        return Report(reason, pane, state, 0, end, exit_code=exit_code, runtime_s=runtime_s)
+        return Report(
+            reason,
+            pane,
+            state,
+            0,
+            end,
+            exit_code=_exit_code_of(state),
+            runtime_s=state.runtime_s,
+            interrupted=self._interrupted,
+        )
 
     async def _follow(self) -> Reason:
         pane = self._pane
@@ -121,8 +142,14 @@ class PaneFollower(Follower):
             if await self._awaits_something():
                 await pane.drain()
                 return Reason.INPUT
-            if await self._resists_interrupts(has_begun=True):
-                return Reason.RUNNING
+            if self._is_due and pane.has_exited:
+                await pane.drain()
+                if not await pane.ending():
+                    return Reason.LATE
+            elif self._is_due:
+                reason = await self._interrupt()
+                if reason:
+                    return reason
             await self._wait()
         return self._unless_interrupted(Reason.DONE)
 
@@ -142,11 +169,14 @@ class JobFollower(Follower):
             LogLostError: The shell took it, but its output could not be written to the log.
         """
         pane, job = self._pane, self._job
-        reason = await self._follow()
+        try:
+            reason = await self._follow()
+        except PaneLostError:
+            reason = Reason.EXITED
         state = await self._state(reason)
         start, end = self._output_range(reason, state)
         exit_code = job.exit_code
-        if reason is Reason.GIVEN_UP:
+        if reason is Reason.GIVEN_UP and not pane.keyboard.holder:
             exit_code = await last_exit_code(pane, job.shell)
             if exit_code == _INTERRUPTED:
                 reason = Reason.INTERRUPTED
@@ -160,8 +190,18 @@ class JobFollower(Follower):
         # on the shell's command line.
         if await may_be_answered(pane.log, start, end):
             pane.keyboard.use_line()
-        runtime_s = job.runtime_s
-        return Report(reason, pane, state, start, end, exit_code=exit_code, runtime_s=runtime_s)
+        if reason.leaves_command and not reason.leaves_shell:
+            pane.jobs.unreported = job
+        return Report(
+            reason,
+            pane,
+            state,
+            start,
+            end,
+            exit_code=exit_code,
+            runtime_s=job.runtime_s,
+            interrupted=self._interrupted,
+        )
 
     async def _follow(self) -> Reason:
         job, pane = self._job, self._pane
@@ -179,34 +219,30 @@ class JobFollower(Follower):
                     return reason
                 if await has_started_shell(pane, job):
                     return self._unless_interrupted(Reason.SHELL_STARTED)
-            if job.start is not None and await self._awaits_something() and not job.is_done():
+            if job.has_begun() and await self._awaits_something() and not job.is_done():
                 await pane.drain()
-                pane.jobs.unreported = job
                 return Reason.INPUT
             # A shell that has not read the line yet would take C-c as a key of that line.
-            has_begun = job.start is not None or job.runtime_s > self._times.begin_s
-            if await self._resists_interrupts(has_begun=has_begun):
-                pane.jobs.unreported = job
-                return Reason.RUNNING
+            is_typing = not job.has_begun() and job.runtime_s <= self._times.begin_s
+            is_over = job.has_begun() and job.is_closed()
+            if self._is_due and not is_typing and not is_over:
+                reason = await self._interrupt()
+                if reason:
+                    return reason
             await self._wait()
 
     async def _reason_without_end(self) -> Reason | None:
         """Return why the shell has dropped the job without an end mark.
 
-        None if the shell is not done with the job, or the mark has come after all.
+        None if the shell is not done with the job, or the mark has come after all, or may still
+        come with a log that is late.
         """
         job, pane, clock = self._job, self._pane, self._clock
         if not job.is_closed():
             return None
-        if job.start is None:
-            # The shell has not opened the job. It may be back at its prompt, or need more time.
-            is_back = job.runtime_s > self._times.prompt_s and await pane.terminal.prompt(0.0)
-            if not is_back and job.runtime_s < self._times.take_s:
-                return None
-            await self._check_log()
-            job.cancel()
-            pane.jobs.last = None
-            raise JobNotTakenError(pane.id, job.shell.name)
+        if not job.has_begun():
+            await self._take_back()
+            return None
         # The shell is done with the job, so the end mark is on its way or was never printed.
         late_s, size = self._times.late_output_s, pane.log.size
         quiet_at = clock.now() + late_s
@@ -219,18 +255,34 @@ class JobFollower(Follower):
             return None
         # The mark is also missing if the log had no room for it.
         await self._check_log()
+        if not await pane.drain():
+            return Reason.LATE if self._is_due else None
         shell = job.shell
+        reason = self._unless_interrupted(Reason.GIVEN_UP)
         if not shell.is_running():
             # Its process may still be there, running another program.
             has_ended = processes.read_living(shell.pid, shell.start[0]) is None
-            return Reason.SHELL_ENDED if has_ended else Reason.REPLACED
-        # Without a line editor, as in dash, a shell does not reset the modes that a program left.
-        # C-c then drops what it has read in those modes.
-        if not shell.dialect.has_editor and terminals.restore(pane.leader.pid):
-            await interrupt(pane, is_second=False)
-        if await pane.terminal.prompt(self._times.take_s):
-            return self._unless_interrupted(Reason.GIVEN_UP)
-        return None
+            reason = Reason.SHELL_ENDED if has_ended else Reason.REPLACED
+        elif not job.is_done():
+            # Without a line editor, as in dash, a shell does not reset the modes that a program
+            # left. C-c then drops what it has read in those modes.
+            is_without_editor = not shell.dialect.has_editor and not pane.keyboard.holder
+            if is_without_editor and terminals.restore(pane.leader.pid):
+                await interrupt(pane, is_second=False)
+            if not await pane.terminal.prompt(self._times.take_s):
+                return None
+        return None if job.is_done() else reason
+
+    async def _take_back(self) -> None:
+        """Raise JobNotTakenError if the shell has not opened the job, and surely never will.
+
+        The shell may be back at its prompt, or need more time.
+        """
+        job, pane = self._job, self._pane
+        is_back = job.runtime_s > self._times.prompt_s and await pane.terminal.prompt(0.0)
+        if (is_back or job.runtime_s >= self._times.take_s) and job.cancel():
+            pane.jobs.last = None
+            raise JobNotTakenError(pane.id, job.shell.name)
 
     async def _check_log(self) -> None:
         """Check that the log had room for the job's marks."""

@@ -19,7 +19,9 @@ from tmux_debug_mcp.errors import (
     ForeignShellError,
     LimitReachedError,
     NotAtPromptError,
+    OutcomeUnknownError,
     ShellNotReadyError,
+    TmuxStuckError,
     ToolError,
 )
 from tmux_debug_mcp.linux import processes, terminals
@@ -105,7 +107,7 @@ async def wait_until_free(pane: Pane) -> None:
 def _is_over(job: Job, times: Times) -> bool:
     if job.is_done():
         return True
-    if job.start is None:
+    if not job.has_begun():
         return job.runtime_s > times.take_s
     return job.is_closed()
 
@@ -292,15 +294,25 @@ async def interrupt(pane: Pane, *, is_second: bool) -> float:
 
 
 async def give(pane: Pane, shell: Shell, command: str) -> Job:
-    """Give a shell at its empty prompt a command to run. The keyboard's lock must be held."""
+    """Give a shell at its empty prompt a command to run. The keyboard's lock must be held.
+
+    Raises:
+        OutcomeUnknownError: tmux does not answer, and the shell may have begun.
+        ToolError: The line could not be typed. Nothing was run, and nothing will be.
+    """
     name = pane.jobs.new_name(pane.id)
     job = Job(command, shell, pane.log, pane.client, name, pane.clock)
     try:
         with anyio.CancelScope(shield=True):
             pane.keyboard.begin(job.line)
             await pane.keyboard.type(job.line)
-    except ToolError:
-        job.remove()
+    except ToolError as error:
+        if not job.cancel():
+            pane.jobs.last = pane.jobs.unreported = job
+            raise OutcomeUnknownError(str(error)) from error
+        if isinstance(error, TmuxStuckError):
+            nothing_run = TmuxStuckError.NOTHING_RUN
+            raise TmuxStuckError(error.socket, error.reason, nothing_run) from error
         raise
     pane.keyboard.release_line()
     pane.jobs.typed(job)

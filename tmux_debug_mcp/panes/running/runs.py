@@ -6,11 +6,19 @@ without an interrupt.
 
 A run reads no output. Its caller does, and keeps the log of the pane open from before the run, so
 that a kill right after the command was typed leaves the output.
+
+A command runs at most once. Only if it surely has not begun is it given to the shell again, or an
+error says that nothing was run.
 """
 
 import anyio
 
-from tmux_debug_mcp.errors import JobNotTakenError
+from tmux_debug_mcp.errors import (
+    JobNotTakenError,
+    LogLostError,
+    OutcomeUnknownError,
+    ToolError,
+)
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
@@ -37,13 +45,14 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Report:
         ForeignShellError: The shell is another user's, or sees other files than we do.
         JobNotTakenError: The shell did not take the command.
         LogLostError: The shell took it, but its output could not be written to the log.
+        OutcomeUnknownError: The shell may have taken it, but tmux no longer answers.
     """
     deadline = pane.clock.now() + timeout_s
     try:
         return await _run_once(pane, command, deadline)
     except JobNotTakenError:
         # A late answer of the terminal became the beginning of our line, or swallowed a key of it.
-        # So nothing ran, and now the answer is gone.
+        # Now the answer is gone.
         return await _run_once(pane, command, deadline)
 
 
@@ -72,6 +81,11 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
     except anyio.get_cancelled_exc_class():
         pane.jobs.unreported = job  # it goes on
         raise
+    except (JobNotTakenError, LogLostError):
+        raise
+    except ToolError as cause:
+        pane.jobs.unreported = job
+        raise OutcomeUnknownError(str(cause)) from cause
 
 
 async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Report:
@@ -87,7 +101,14 @@ async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Report:
 
 
 async def run_in_pane(pane: Pane, timeout_s: float) -> Report:
-    """Follow the command that a pane was made for to its end; interrupt it at the timeout."""
+    """Follow the command that a pane was made for to its end; interrupt it at the timeout.
+
+    Raises:
+        OutcomeUnknownError: tmux no longer answers.
+    """
     deadline = pane.clock.now() + timeout_s
-    async with watching(pane) as watch:
-        return await PaneFollower(watch, deadline).report()
+    try:
+        async with watching(pane) as watch:
+            return await PaneFollower(watch, deadline).report()
+    except ToolError as error:
+        raise OutcomeUnknownError(str(error)) from error

@@ -6,7 +6,8 @@ one short line that makes the shell read the script.
 
 The shell keeps the script open until it is done with it. That distinguishes a shell that gave the
 command up from a program in the command that asks for input. The script empties its own file first,
-so the command can't read the nonce of its end mark there.
+so the command can't read the nonce of its end mark there. An empty script also shows that the shell
+has begun the command, whatever the log, which may be late, has to say.
 """
 
 import contextlib
@@ -53,6 +54,7 @@ class Job:
         exit_code: The command's exit code, None before its end.
         code_before: The exit code of the shell's last command before this one, None until the mark
             at `start` is read.
+        is_given_up: The shell is done with the script, and has not printed an end mark.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Job:
         self.end: int | None = None
         self.exit_code: int | None = None
         self.code_before: int | None = None
+        self.is_given_up = False
         self._clock = clock
         self._begun_at = clock.now()
         # Only blank lines and comments.
@@ -148,6 +151,15 @@ class Job:
             self._position = start + len(data) - MAX_MARK_BYTES
         return self.end is not None
 
+    def has_begun(self) -> bool:
+        """Return whether the shell may have begun the command: False is certain at this moment."""
+        if self.start is not None:
+            return True
+        try:
+            return self._script_file.stat().st_size == 0
+        except OSError:  # somebody has removed it, maybe the command
+            return True
+
     def is_closed(self) -> bool:
         """Return whether the shell is done with the script, or gone."""
         # A script is removed once the shell is done with it. Another file may get its inode then.
@@ -155,10 +167,21 @@ class Job:
             return True
         return not processes.has_open(self.shell.pid, self._script_status)
 
-    def cancel(self) -> None:
-        """Empty the script, so that the typed line does nothing when the shell reads it."""
-        with contextlib.suppress(OSError):
+    def cancel(self) -> bool:
+        """Take the command back. Return whether it surely has not run and never will.
+
+        The shell empties the script and then opens the command's file. We remove that file and then
+        look at the script, so one of the two sees what the other has done.
+        """
+        try:
+            self._command_file.unlink(missing_ok=True)
+            if self.has_begun():
+                return False
+            # The typed line then does nothing when the shell reads it.
             os.truncate(self._script_file, 0)
+        except OSError:
+            return False
+        return True
 
     def remove(self) -> None:
         """Remove the job's files, which the shell no longer needs."""
