@@ -26,7 +26,7 @@ from .errors import StartError, ToolError
 
 # Characters of ids and names that are replaced in file names.
 _UNSAFE_IN_FILE_NAMES = re.compile(r"[^\w@%.-]")
-_CAPTURE_SUFFIX = re.compile(r"-capture-(\d{3,9})\.txt")
+_CAPTURE = re.compile(r"(.+)-capture-(\d{3,9})\.txt")
 
 # A file is an audit if its head contains the beginning of a record.
 _RECORD = re.compile(rb'\s*\{\s*"ts"\s*:')
@@ -74,11 +74,14 @@ class AuditLog:
         # After a partial write: the file's size then, and the rest of the record.
         self._partial: tuple[int, bytes] | None = None
         self._fd = -1
+        # The number of each pane's last capture, by the beginning of the file's name. Listed once:
+        # a directory of many files takes too long to be listed at each call.
+        self._last: dict[str, int] = {}
         try:
             if path is not None:
                 self._fd = _open(path)
             if captures is not None:
-                os.close(_open_directory(captures))
+                self._last = _last_captures(captures)
         except _UnfitError as error:
             self.close()
             raise StartError(f"The audit can't be opened: {error.sentence}") from error
@@ -136,7 +139,7 @@ class AuditLog:
         try:
             directory = _open_directory(self._captures)
             try:
-                name, fd = _new_capture(directory, pane_id)
+                name, fd = self._new_capture(directory, pane_id)
             finally:
                 os.close(directory)
             with open(fd, "wb") as file:
@@ -147,6 +150,21 @@ class AuditLog:
                 f"({error.strerror}). Make room there, or make it writable."
             ) from error
         return name
+
+    def _new_capture(self, directory: int, pane_id: str) -> tuple[str, int]:
+        """Open a new file, numbered after the last one; return its name and its descriptor."""
+        prefix = _UNSAFE_IN_FILE_NAMES.sub("-", pane_id)
+        taken = self._last.get(prefix, 0)
+        while True:
+            number = _next_number(directory, prefix, taken)
+            name = _capture_name(prefix, number)
+            try:
+                fd = os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=directory)
+            except FileExistsError:  # another server was faster
+                taken = number
+                continue
+            self._last[prefix] = number
+            return name, fd
 
     def _write_unwritten(self) -> None:
         while self._unwritten and self._path is not None:
@@ -187,20 +205,48 @@ def _open_directory(path: Path) -> int:
     return fd
 
 
-def _new_capture(directory: int, pane_id: str) -> tuple[str, int]:
-    """Open a new file, numbered after the existing ones; return its name and its descriptor."""
-    prefix = _UNSAFE_IN_FILE_NAMES.sub("-", pane_id)
-    suffixes = [
-        _CAPTURE_SUFFIX.fullmatch(name, len(prefix))
-        for name in os.listdir(directory)
-        if name.startswith(prefix)
-    ]
-    number = max((int(suffix[1]) for suffix in suffixes if suffix), default=0)
-    while True:
-        number += 1
-        name = f"{prefix}-capture-{number:03d}.txt"
-        with contextlib.suppress(FileExistsError):  # another server was faster
-            return name, os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=directory)
+def _last_captures(path: Path) -> dict[str, int]:
+    """Return the number of each pane's last capture in a directory, or raise OSError."""
+    last: dict[str, int] = {}
+    directory = _open_directory(path)
+    try:
+        for name in os.listdir(directory):
+            found = _CAPTURE.fullmatch(name)
+            if found:
+                prefix, number = found[1], int(found[2])
+                last[prefix] = max(number, last.get(prefix, 0))
+    finally:
+        os.close(directory)
+    return last
+
+
+def _capture_name(prefix: str, number: int) -> str:
+    return f"{prefix}-capture-{number:03d}.txt"
+
+
+def _next_number(directory: int, prefix: str, taken: int) -> int:
+    """Return the number of a pane's next capture, given one that is taken.
+
+    Another server may have made thousands since, so this takes steps of twice the size each, and
+    halves the last one until a free number follows a taken one.
+    """
+
+    def is_taken(number: int) -> bool:
+        try:
+            os.stat(_capture_name(prefix, number), dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    step = 1
+    while is_taken(taken + step):
+        taken += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if is_taken(taken + step):
+            taken += step
+    return taken + 1
 
 
 def _open(path: Path) -> int:

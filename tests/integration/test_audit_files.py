@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import in_process, records
@@ -170,6 +171,34 @@ async def test_short_secret_is_no_part_of_words_in_captures_that_are_kept(
     kept = [file.read_text() for file in full.iterdir()]
     assert any("many keys\n[secret]\n[secret]" in text for text in kept)
     assert not any("man[secret]" in text for text in kept)
+
+
+def test_captures_are_numbered_on_without_a_look_at_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    for number in (3, 1200):
+        (full / f"debug-1-capture-{number:03d}.txt").touch()
+    (full / "debug-10-capture-2000.txt").touch()
+    one, other = AuditLog(None, full), AuditLog(None, full)
+    looks: list[object] = []
+    stat = os.stat
+
+    def counted(path: Any, **flags: Any) -> os.stat_result:  # noqa: ANN401  as os.stat takes
+        looks.append(path)
+        return stat(path, **flags)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", None)
+        patch.setattr(os, "scandir", None)
+        patch.setattr(os, "stat", counted)
+        names = [one.capture("debug-1", str(number)) for number in range(1000)]
+        looks.clear()
+        others = [other.capture(pane_id, "x") for pane_id in ("debug-1", "debug-2")]
+    assert names == [f"debug-1-capture-{number}.txt" for number in range(1201, 2201)]
+    assert others == ["debug-1-capture-2201.txt", "debug-2-capture-001.txt"]
+    assert len(looks) < 40  # though the first server has made a thousand
 
 
 async def test_nothing_in_the_directory_of_captures_is_written_to_or_waited_for(
