@@ -1,5 +1,6 @@
 """The page of audits in a real browser: Chromium without a window."""
 
+import io
 import itertools
 import json
 import re
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from tmux_debug_mcp.viewing.audits import Parser, Record
+from tmux_debug_mcp.viewing.filters import PaneNames
 from tmux_debug_mcp.viewing.logs import Cast
 from tmux_debug_mcp.viewing.page import write
+from tmux_debug_mcp.viewing.table import PlainOutput
 
 from .conftest import Shell
 
@@ -443,6 +446,27 @@ def recorded(desk: Page, tmp_path: Path) -> Callable[..., Page]:
         return desk.open(tmp_path / "page.html")
 
     return recorded
+
+
+def test_page_and_table_show_the_same_times(desk: Page, tmp_path: Path) -> None:
+    lines = [
+        {"ts": "2026-01-30T10:15:46.000Z", "tool": "list_panes", "duration_ms": 1, "ok": True},
+        {"ts": "2026-01-30T10:16:16.000Z", "tool": "wait", "duration_ms": 30000, "ok": True},
+    ]
+    data = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+    records = [one for one in Parser(tmp_path).feed(data) if isinstance(one, Record)]
+    write(records, tmp_path / "page.html", "a")
+    file = io.BytesIO()
+    table = PlainOutput(file, PaneNames())
+    for record in records:
+        table.show(record)
+
+    page = desk.open(tmp_path / "page.html")
+    of_page = [time.partition(".")[0] for time in page.rows("time")]
+    of_table = [line.split()[1] for line in file.getvalue().decode().splitlines()[1:]]
+    assert of_page == of_table
+    page.press("j", "j", "Enter")
+    assert of_table[1] in page.detail()
 
 
 def test_search_finds_what_calls_returned(recorded: Callable[..., Page]) -> None:

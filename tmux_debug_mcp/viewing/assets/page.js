@@ -91,6 +91,7 @@ function duration(ms) {
 }
 
 const isCall = (item) => typeof item === "number";
+// Lists are in the order of the ends, and show these: when a call was answered, as `ts` in its record.
 const begin = (item) => (isCall(item) ? began[item] : item.at);
 const end = (item) => (isCall(item) ? began[item] + Math.max(0, took[item]) : item.at);
 const middleOf = (item) => (begin(item) + end(item)) / 2;
@@ -119,7 +120,7 @@ function drawRow(place) {
   row.setAttribute("aria-posinset", String(place + 1));
   row.setAttribute("aria-setsize", String(shown.length));
   row.style.top = `${place * height}px`;
-  row.append(make("span", "time", timeOf(begin(item))));
+  row.append(make("span", "time", timeOf(end(item))));
   row.append(make("span", "took", isCall(item) ? duration(took[item]) : ""));
   row.append(make("span", "pane", laneName(item)));
   row.append(make("span", "result", isCall(item) ? resultOf(item) : "printed"));
@@ -394,7 +395,7 @@ function fillDetail() {
   const item = shown[selected];
   const facts = make("dl");
   fact(facts, "pane", laneName(item));
-  fact(facts, "at", `${dateFormat.format(new Date(clock + begin(item)))} ${timeOf(begin(item))}`);
+  fact(facts, "at", `${dateFormat.format(new Date(clock + end(item)))} ${timeOf(end(item))}`);
   const buttons = make("div", "buttons");
   buttons.append(
     makeButton("⤢", "Whole window", toggleWide),
