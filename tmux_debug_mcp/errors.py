@@ -5,7 +5,9 @@
     StartError
     ToolError
     ├── ArgumentError
-    │   └── CursorError
+    │   ├── CursorError
+    │   ├── PatternError
+    │   └── SizeError
     ├── KeysError
     │   └── MixedKeysError
     ├── LimitReachedError
@@ -44,19 +46,30 @@ class ToolError(Exception):
         given = {name: head(value) for name, value in arguments.items()}
         return _said(sentence, given | vars(self))
 
+    def without_arguments(self) -> "ToolError":
+        """Return the error without what it repeats of the call's arguments."""
+        return self
+
 
 @dataclass_transform(eq_default=False)
 class SentenceError(ToolError):
     """The base of errors that own their sentence. Their fields are the facts, in order.
 
-    A sentence names facts in braces; `{target:head}` is a value's head.
+    A sentence names facts in braces; `{target:head}` is a value's head. The facts in `repeats`
+    repeat an argument of the call.
     """
 
     sentence: ClassVar[str]
+    repeats: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, *facts: object) -> None:
         vars(self).update(zip(type(self).__annotations__, facts, strict=True))
         super().__init__(_said(self.sentence, vars(self)))
+
+    def without_arguments(self) -> "ToolError":
+        """Return the error with "…" for each fact that repeats an argument."""
+        names = type(self).__annotations__
+        return type(self)(*("…" if name in self.repeats else vars(self)[name] for name in names))
 
 
 class _Sentences(Formatter):
@@ -76,6 +89,29 @@ def head(value: object, most: int = _MAX_SHOWN_CHARACTERS) -> str:
 
 class ArgumentError(ToolError):
     """Raised when an argument is missing, of the wrong type or out of range."""
+
+
+class PatternError(SentenceError, ArgumentError):
+    """Raised when a regular expression is invalid."""
+
+    name: str
+    reason: str
+    repeats = frozenset({"reason"})
+    sentence = (
+        "Parameter '{name}' is not an RE2 regular expression ({reason}). Escape literal "
+        "characters; look-around and back references are not supported."
+    )
+
+
+class SizeError(SentenceError, ArgumentError):
+    """Raised when a size is not one or is too large."""
+
+    size: str
+    most: str
+    repeats = frozenset({"size"})
+    sentence = (
+        "Parameter 'size' is '{size}'. Give columns and rows, such as 80x24, of at most {most}."
+    )
 
 
 class CursorError(SentenceError, ArgumentError):
@@ -126,6 +162,7 @@ class PaneNotFoundError(SentenceError):
     """Raised when no pane has the given id or name."""
 
     target: str
+    repeats = frozenset({"target"})
     sentence = "Pane '{target:head}' not found. Use tmux_list_panes to see active panes."
 
 

@@ -161,8 +161,8 @@ async def test_call_that_fails_is_a_record_with_its_error(
     assert (keys["tool"], keys["keys"], keys["ok"]) == ("send_keys", "x", False)
     assert keys["error"].startswith("Pane 'debug-1' exited with code 3")
     assert (secret["secret"], "keys" in secret) == (True, False)
-    assert (unknown["tool"], unknown["any"], unknown["ok"]) == ("nothing", "thing", False)
-    assert set(plain(unknown)) == {"tool", "any", "ok", "error"}
+    assert (unknown["tool"], unknown["ok"]) == ("nothing", False)
+    assert set(plain(unknown)) == {"tool", "ok", "error"}
     assert (
         wrong["error"] == "Parameter 'lines' is \"many\". It must be a whole number of at least 1."
     )
@@ -190,6 +190,19 @@ async def test_cancelled_call_is_on_record_with_the_pane_that_it_made(
         ("create_pane", {"command": "cat", "env": ["TOKEN=hunter2"]}),
         ("create_pane", {"command": "cat", "env": "TOKEN=hunter2"}),
         ("create_pane", {"command": "cat", "env": {"TOKEN": ["hunter2"]}}),
+        ("create_pane", {"command": "cat", "env": {"TOKEN=hunter2": ""}}),
+        ("create_pane", {"command": "cat", "environment": {"TOKEN": "hunter2"}}),
+        ("create_pane", {"command": "cat", "name": ["hunter2"], "sercet": True}),
+        ("run", {"command": "login hunter2", "secret": True}),
+        ("send_keys", {"pane_id": "debug-1", "keys": "hunter2", "is_secret": True}),
+        ("send_keys", {"pane_id": "debug-1", "keys": "hunter2", "secret": "yes"}),
+        ("send_keys", {"pane_id": "debug-1", "keys": ["hunter2", 7], "secret": 0}),
+        ("send_keys", {"pane_id": "hunter2", "keys": "Enter", "secret": True}),
+        ("send_keys", {"pane_id": "hunter2", "secret": True}),
+        ("send_keys", {"pane_id": "x", "keys": "x", "wait_for": "[hunter2", "secret": True}),
+        ("send_keys", {"pane_id": "x", "keys": "x", "size": "hunter2", "secret": True}),
+        ("send_keys", {"pane_id": "x", "keys": "x", "timeout_s": "hunter2", "secret": True}),
+        ("send_key", {"keys": "hunter2"}),
     ],
 )
 async def test_secrets_in_the_wrong_place_are_nowhere(
@@ -201,6 +214,41 @@ async def test_secrets_in_the_wrong_place_are_nowhere(
 
     assert "hunter2" not in error + path.read_text()
     assert records(path)[0]["ok"] is False
+
+
+async def test_refused_call_is_on_record_with_the_arguments_that_its_tool_takes(
+    settings: Settings, tmp_path: Path
+) -> None:
+    path = tmp_path / "audit.log"
+    env = {"TOKEN": "hunter2"}
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        await tools.error("create_pane", command="cat", env=env, size=80, colour=True)
+        await tools.error("send_keys", pane_id="web", keys="x", literal=True, is_secret=True)
+        await tools.error("send_keys", pane_id="web", keys="x", secret=None)
+        await tools.error("send_keys", pane_id="debug-7", keys="x", secret=True)
+
+    given = [
+        {name: fact for name, fact in plain(record).items() if name not in ("tool", "ok", "error")}
+        for record in records(path)
+    ]
+    assert given == [
+        {"command": "cat", "env": ["TOKEN"]},
+        {"pane_id": "web", "literal": True},
+        {"pane_id": "web", "keys": "x"},
+        {"pane_id": "debug-7", "secret": True},
+    ]
+
+
+async def test_toolsets_that_type_keep_text_off_the_record_of_a_misspelt_call(
+    settings: Settings, tmp_path: Path
+) -> None:
+    path = tmp_path / "audit.log"
+    async with in_process(settings, AuditLog(path, None), "terminal,tmux") as tools:
+        await tools.error("type", text="hunter2", hidden=True)
+        await tools.error("tmux_send_keys", target="x", keys="hunter2", hidden=True)
+
+    assert "hunter2" not in path.read_text()
+    assert [record["ok"] for record in records(path)] == [False, False]
 
 
 async def test_numbers_and_texts_of_any_size_are_on_record(

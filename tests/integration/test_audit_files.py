@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import in_process, records
+from support import Gate, in_process, records
 
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.errors import StartError
@@ -171,6 +171,38 @@ async def test_short_secret_is_no_part_of_words_in_captures_that_are_kept(
     kept = [file.read_text() for file in full.iterdir()]
     assert any("many keys\n[secret]\n[secret]" in text for text in kept)
     assert not any("man[secret]" in text for text in kept)
+
+
+async def test_secret_that_begins_with_an_earlier_one_is_in_no_capture_that_is_kept(
+    settings: Settings, tmp_path: Path
+) -> None:
+    full = tmp_path / "full"
+    async with in_process(settings, AuditLog(None, full)) as tools:
+        pane_id = await tools.create("cat")
+        for secret in ("admin", "admin-Tr0ub4dor"):
+            await tools.send(pane_id, f"{secret} Enter", secret=True, wait_for=f"^{secret}$")
+        await tools.shows(pane_id, "Tr0ub4dor\nadmin-Tr0ub4dor")
+
+    kept = [file.read_text() for file in full.iterdir()]
+    assert any("[secret]" in text for text in kept)
+    assert not any("Tr0ub4dor" in text for text in kept)
+
+
+async def test_secret_whose_blank_was_at_the_end_of_a_row_is_in_no_capture_that_is_kept(
+    settings: Settings, tmp_path: Path
+) -> None:
+    full, gate = tmp_path / "full", Gate(tmp_path / "gate")
+    draw = r"printf '\033[?1049h\033[Hopen\nsesame\033[9;1Hopen  \033[31msesame'"
+    async with in_process(settings, AuditLog(None, full)) as tools:
+        pane_id = await tools.create(f"cat {gate}; {draw}; exec sleep 99")
+        await tools.send(pane_id, "open sesame Enter", secret=True)
+        await gate.open()
+        await tools.shows(pane_id, "open\nsesame")
+        await tools.capture(pane_id, ansi=True)
+
+    kept = [file.read_text() for file in full.iterdir()]
+    assert any("[secret]" in text for text in kept)
+    assert not any("sesame" in text for text in kept)
 
 
 def test_captures_are_numbered_on_without_a_look_at_the_directory(

@@ -191,7 +191,7 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
         ),
         (
             {"command": "cat", "env": {"A=B": "1"}},
-            "Parameter 'env' has an entry \"A=B\", which can't be a variable's name.",
+            "Parameter 'env' has an entry \"A=…\", which can't be a variable's name.",
         ),
         (
             {"command": "cat", "env": {"A": "x" * 32769}},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-from tmux_debug_mcp.errors import ArgumentError
+from tmux_debug_mcp.errors import ArgumentError, PatternError
 from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
 from tmux_debug_mcp.vt.transcript import Transcript
@@ -96,10 +96,7 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
     except re2.error as error:
         explanation: bytes = error.args[0] if error.args else b""
         reason = explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
-        raise ArgumentError(
-            f"Parameter '{name}' is not an RE2 regular expression ({reason}). Escape literal "
-            "characters; look-around and back references are not supported."
-        ) from None
+        raise PatternError(name, reason) from None
 
 
 class Scan:

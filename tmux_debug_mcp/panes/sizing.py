@@ -7,7 +7,7 @@ their terminals, do not matter.
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from tmux_debug_mcp.errors import ArgumentError, TmuxGoneError
+from tmux_debug_mcp.errors import ArgumentError, SizeError, TmuxGoneError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, size_of
@@ -17,13 +17,10 @@ from .pane import Pane
 
 
 def given_size(text: str) -> tuple[int, int]:
-    """Return the columns and rows of a size like `80x24`; ArgumentError if it is not one."""
+    """Return the columns and rows of a size like `80x24`; SizeError if it is not one."""
     size = size_of(text)
     if size is None:
-        raise ArgumentError(
-            f"Parameter 'size' is '{text}'. Give columns and rows, such as 80x24, of at most "
-            f"{MAX_COLUMNS}x{MAX_ROWS}."
-        )
+        raise SizeError(text, f"{MAX_COLUMNS}x{MAX_ROWS}")
     return size
 
 

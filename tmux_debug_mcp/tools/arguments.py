@@ -12,7 +12,7 @@ without a default is required::
 `string`, `short_name`, `whole` and `Variables` are for arguments that tools share.
 
 An error says which argument is wrong, and what is wanted. No error contains a value that may be a
-secret.
+secret: none of `env`, and none at all of a call with `secret`.
 """
 
 import inspect
@@ -81,6 +81,11 @@ def short_name(description: str | None = None) -> Declaration:
 def whole(description: str, **rules: Any) -> Declaration:  # noqa: ANN401  as in JSON Schema
     """Declare a whole number that may be written as 3.0, as in specs 000 and 002."""
     return argument(description, type="number", multipleOf=1, **rules)
+
+
+def is_secret(arguments: Mapping[str, Any]) -> bool:
+    """Tell whether a call as sent has `secret`; a value of the wrong type counts as yes."""
+    return not any(arguments.get("secret") is one for one in (None, False))
 
 
 Directory = Annotated[str | None, string("Directory to start in")]
@@ -197,6 +202,22 @@ class Parser:
             if one.name in given
         }
 
+    def takes(self, sent: Mapping[str, Any]) -> bool:
+        """Tell whether the tool takes all these arguments, whatever their values."""
+        return set(sent).issubset(self.schema["properties"])
+
+    def known(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of the arguments sent that the tool takes and whose values it accepts."""
+        import jsonschema  # noqa: PLC0415  as below
+
+        properties = self.schema["properties"]
+        return {
+            name: value
+            for name, value in sent.items()
+            if name in properties
+            and jsonschema.Draft202012Validator(properties[name]).is_valid(value)
+        }
+
 
 def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     import jsonschema  # noqa: PLC0415  about 50 ms, which tools/list need not wait for
@@ -209,11 +230,13 @@ def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     path = head(".".join(map(str, error.absolute_path)), _MAX_SHOWN_CHARACTERS)
     value = error.instance
     if "propertyNames" in error.absolute_schema_path:
+        name, equals, _ = value.partition("=")
+        entry = _shown(f"{name}=…" if equals else name)
         raise ArgumentError(
-            f"Parameter '{path}' has an entry {_shown(value)}, which can't be a variable's name."
+            f"Parameter '{path}' has an entry {entry}, which can't be a variable's name."
         )
     # A value that may be a secret is in no error and on no record.
-    may_be_secret = argument == "env" or (given.get("secret") and argument == "keys")
+    may_be_secret = argument == "env" or is_secret(given)
     shown = f"{_type_of(value)}, not shown" if may_be_secret else _shown(value)
     # An error within `anyOf` knows only one alternative, so take the argument's whole schema.
     wanted = error.schema if error.parent is None else schema["properties"][argument]

@@ -13,16 +13,22 @@ from tmux_debug_mcp.errors import KeysError, ToolError
 from tmux_debug_mcp.vt.sequences import CONTROLS
 from tmux_debug_mcp.vt.steps import steps
 
+from .arguments import Parser, is_secret
 from .toolset import Answer
 
 Arguments = Mapping[str, Any]
 
-# The arguments of a call with `secret` that are put on record. An unknown one may have been
-# meant as `keys`.
+# The arguments of a call with `secret` that are put on record.
 _NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
+# What calls type. An unknown argument may have been meant to keep it off the record.
+_TYPED = frozenset({"keys", "text"})
+_ID = re.compile(r"debug-\d+")
 
-# What may come between two characters of an echo: the end of a row, colours.
-_BETWEEN = r"(?:\n|\033\[[0-9;:]*m)*"
+# What may come between two characters of an echo: the end of a row, colours. An end of a row has
+# lost the blanks before it.
+_COLOUR = r"\033\[[0-9;:]*m"
+_BETWEEN = rf"(?:\n|{_COLOUR})*"
+_BLANKS = rf"(?:{_COLOUR})*[ \n](?:[ \n]|{_COLOUR})*"
 # The echo of a longer line is found only without these.
 _MAX_COLOURED = 1000
 # A shorter secret, such as `y`, is part of many words. It is an echo only as a separate word.
@@ -35,12 +41,14 @@ _MAX_SECRETS = 1000
 class Call:
     """A call of a tool or another verb, with the arguments as the caller sent them.
 
-    `caller` is "" for the client that started the server.
+    `caller` is "" for the client that started the server. `parser` checks the arguments; None if
+    they are ours.
     """
 
     name: str
     arguments: Arguments
     caller: str
+    parser: Parser | None = None
 
 
 class Records:
@@ -52,7 +60,8 @@ class Records:
     def __init__(self, audit: AuditLog | None, run: str) -> None:
         self._audit = audit
         self._run = run
-        self._secrets: dict[re.Pattern[str], None] = {}
+        # The lines that calls with `secret` typed, the newest last, and expressions for them.
+        self._secrets: dict[str, re.Pattern[str]] = {}
 
     async def answered(
         self,
@@ -71,7 +80,7 @@ class Records:
         audit = self._audit
         if audit is None:
             return await answer()
-        self._secrets |= dict.fromkeys(_secret_texts(call.arguments))
+        self._secrets |= {line: _expression(line) for line in _secret_lines(call.arguments)}
         for oldest in list(self._secrets)[:-_MAX_SECRETS]:
             del self._secrets[oldest]
         audit.flush()
@@ -81,8 +90,9 @@ class Records:
             answered = await answer()
             if answered.output is not None and answered.pane_id is not None:
                 output = answered.output
-                for secret in self._secrets:
-                    output = secret.sub("[secret]", output)
+                # One may begin with another.
+                for line in sorted(self._secrets, key=len, reverse=True):
+                    output = self._secrets[line].sub("[secret]", output)
                 capture = audit.capture(answered.pane_id, output)
         except Exception as reason:
             text = text_for(reason) if isinstance(reason, ToolError) else str(reason)
@@ -116,7 +126,7 @@ class Records:
             record["caller"] = call.caller
         if answer and answer.pane_id:
             record["pane_id"] = answer.pane_id
-        given = _without_secrets(call.arguments)
+        given = _without_secrets(call, is_answered=answer is not None)
         record |= {key: value for key, value in given.items() if key not in record}
         if answer:
             if answer.output is not None:
@@ -131,9 +141,9 @@ class Records:
         return record
 
 
-def _secret_texts(arguments: Arguments) -> list[re.Pattern[str]]:
-    """Return expressions for the lines that a call with `secret` types, the longest first."""
-    if arguments.get("secret", False) is False:
+def _secret_lines(arguments: Arguments) -> list[str]:
+    """Return the lines that a call with `secret` types."""
+    if not is_secret(arguments):
         return []
     try:
         typed = steps(
@@ -143,26 +153,34 @@ def _secret_texts(arguments: Arguments) -> list[re.Pattern[str]]:
         )
     except (KeysError, TypeError, ValueError, AttributeError):  # it is not typed
         return []
-    lines = {line for step in typed for line in CONTROLS.split(step.text) if line.strip(" ")}
-    return [_expression(line) for line in sorted(lines, key=len, reverse=True)]
+    return [line for step in typed for line in CONTROLS.split(step.text) if line.strip(" ")]
 
 
 def _expression(line: str) -> re.Pattern[str]:
     """Return an expression for a line as terminals show it: wrapped, and with its colours."""
-    if len(line) > _MAX_COLOURED:
-        return re.compile(re.escape(line))
-    expression = _BETWEEN.join(map(re.escape, line))
+    between = _BETWEEN if len(line) <= _MAX_COLOURED else ""
+    words = [between.join(map(re.escape, word)) for word in line.split(" ") if word]
+    expression = _BLANKS.join(words)
     if len(line) < _MIN_WITHIN_WORDS:
         expression = rf"(?<!\w){expression}(?!\w)"
     return re.compile(expression)
 
 
-def _without_secrets(arguments: Arguments) -> dict[str, Any]:
-    """Return the arguments that are put on record; of `env` only the names."""
-    given = dict(arguments)
-    if given.get("secret", False) is not False:  # an invalid value counts as yes
-        given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
+def _without_secrets(call: Call, *, is_answered: bool) -> dict[str, Any]:
+    """Return the arguments that are put on record; of `env` only the names.
+
+    Of a call that was not answered, these are arguments that its tool takes, with values that it
+    accepts: any other may be a secret in the wrong place, and so may the name of a pane.
+    """
+    given = dict(call.arguments)
+    if call.parser and not is_answered:
+        given = call.parser.known(given)
+        if not call.parser.takes(call.arguments):
+            given = {name: value for name, value in given.items() if name not in _TYPED}
+    if is_secret(call.arguments):
+        given = {name: value for name, value in given.items() if name in _NEVER_SECRET}
+        if not is_answered and not _ID.fullmatch(given.get("pane_id", "")):
+            given.pop("pane_id", None)
     if "env" in given:
-        env = given["env"]
-        given["env"] = list(env) if isinstance(env, Mapping) else type(env).__name__
+        given["env"] = list(given["env"] or ())
     return given

@@ -19,6 +19,7 @@ from tmux_debug_mcp.errors import OutOfFilesError, StorageError, ToolError, Unkn
 from tmux_debug_mcp.linux.processes import OUT_OF_FILES
 from tmux_debug_mcp.panes.engine import Engine
 
+from .arguments import Parser, is_secret
 from .records import Arguments, Call, Records
 from .toolset import Answer, Tool, Toolset
 
@@ -91,7 +92,7 @@ class Toolbox:
         self.running += 1
         try:
             answer = await self._records.answered(
-                Call(name, arguments, caller),
+                Call(name, arguments, caller, self._parser(name)),
                 partial(self._answer, name, arguments, report),
                 partial(self._text_for, name, arguments),
             )
@@ -123,7 +124,14 @@ class Toolbox:
                 raise StorageError(str(error.filename), str(error.strerror)) from error
             raise
 
+    def _parser(self, name: str) -> Parser:
+        """Return what checks the arguments of a tool; one that does not exist takes none."""
+        entry = self._entries.get(name)
+        return entry.tool.parser if entry else Parser(name, [])
+
     def _text_for(self, name: str, arguments: Arguments, error: ToolError) -> str:
+        if is_secret(arguments):
+            error = error.without_arguments()
         entry = self._entries.get(name)
         if entry is None:
             return str(error)
