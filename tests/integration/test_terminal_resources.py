@@ -8,7 +8,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.server.subscriptions import ResourceUpdated
-from support import PATIENCE_S, RUN, eventually, few_files, in_process
+from support import PATIENCE_S, RUN, eventually, few_files, in_process, own_tmux
 from toolsets import Terminal
 
 from tmux_debug_mcp.clock import Clock
@@ -37,6 +37,18 @@ async def test_screens_are_resources(term: Terminal) -> None:
         await term.client.read_resource("terminal://screen/no")
     with pytest.raises(MCPError, match="There is no resource 'file:///etc/passwd'"):
         await term.client.read_resource("file:///etc/passwd")
+
+
+async def test_screen_of_a_lost_session_is_refused_in_the_words_of_the_toolset(
+    term: Terminal, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await term.text("createSession", name="a", command="sleep 99")
+    [pane] = term.engine.panes
+    own_tmux("kill-pane", "-t", pane.target)
+    told = "Session 'a' was lost: .* Use createSession to make another"
+    with pytest.raises(MCPError, match=told):
+        await term.client.read_resource("terminal://screen/a")
+    assert "Traceback" not in capfd.readouterr().err
 
 
 async def test_subscriber_hears_of_changes_and_nothing_runs_without_one(term: Terminal) -> None:

@@ -7,8 +7,8 @@ same notifications.
 import math
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
@@ -95,7 +95,8 @@ class Screens:
         self, _ctx: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        screen = await capture_screen(await self._find(uri))
+        with self._refusals(uri):
+            screen = await capture_screen(await self._find(uri))
         contents = types.TextResourceContents(uri=uri, mime_type=_MIME_TYPE, text=screen.text())
         return types.ReadResourceResult(contents=[contents])
 
@@ -103,7 +104,8 @@ class Screens:
         self, ctx: _Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         uri = str(params.uri)
-        await self._find(uri)
+        with self._refusals(uri):
+            await self._find(uri)
         if uri not in self._subscriptions:
             notify = partial(ctx.session.send_resource_updated, uri)
             self._subscriptions[uri] = self._watch(uri, notify)
@@ -135,17 +137,21 @@ class Screens:
                 watch.cancel()
 
     async def _find(self, uri: str) -> Pane:
-        """Return the session of a URI; MCPError if there is none."""
+        """Return the session of a URI; MCPError if it is not one of a screen."""
         if not uri.startswith(_PREFIX):
             raise MCPError(
                 types.INVALID_PARAMS,
                 f"There is no resource '{uri[:80]}'. Screens are {_PREFIX}NAME.",
             )
-        name = _session_of(uri)
+        return await self._sessions.find(_session_of(uri))
+
+    @contextmanager
+    def _refusals(self, uri: str) -> Iterator[None]:
+        """Turn a ToolError in the block into an MCPError with the words of the toolset."""
         try:
-            return await self._sessions.find(name)
+            yield
         except ToolError as error:
-            text = error.text_for(self._sentences, {"session": name})
+            text = error.text_for(self._sentences, {"session": _session_of(uri)})
             raise MCPError(types.INVALID_PARAMS, text) from error
 
     def _watch(self, uri: str, notify: _Notify) -> anyio.CancelScope:
