@@ -80,6 +80,16 @@ async def test_what_was_printed_before_is_read_and_commands_are_typed(
     assert user.state() == before
 
 
+async def test_more_lines_than_tmux_can_count_are_all_lines(tabs: Tabs, user: User) -> None:
+    tab = await shell_tab(tabs, user)
+    await tabs.json("start_process", window_id=tab, command="seq 1 400; cat")
+    await tabs.shows(tab, "\n400")
+    for lines in (2**31 - 2, 2**31 - 1, 2**31, 10**10, 10**30):
+        result = await tabs.json("read_logs_from_tab", window_id=tab, lines=lines)
+        assert "\n1\n2\n3\n" in result["content"], lines
+        assert not result["truncated"]
+
+
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "dash"])
 async def test_process_is_stopped_and_the_shell_stays(

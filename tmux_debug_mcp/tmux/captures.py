@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 
 # Enough for most calls.
 _FIRST_ROWS = 200
+# tmux takes more for none, without an error. Source: cmd-capture-pane.c, INT_MIN.
+_MAX_ROWS = (1 << 31) - 1
 # No tool returns more text from a capture.
 _MAX_CHARACTERS = 1 << 19
 
@@ -23,7 +25,7 @@ async def last_lines(
     # One more than wanted: the first row may be the end of a longer line.
     rows = min(lines, _FIRST_ROWS) + 1
     while True:
-        captured, is_all = await capture(rows)
+        captured, is_all = await capture(min(rows, _MAX_ROWS))
         if is_all or len(captured) > lines or sum(map(len, captured)) > _MAX_CHARACTERS:
             return "\n".join(captured[-lines:])
         rows = rows * 4 if rows > lines else lines + 1
