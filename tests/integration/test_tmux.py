@@ -7,9 +7,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import eventually, in_process, socket_of
+from support import eventually, in_process, run_directories, socket_of
 from toolsets import Tmux
 
+from tmux_debug_mcp.errors import CommandError
+from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.panes.creation import Destination, NewPane
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
@@ -159,6 +161,25 @@ async def test_kill_of_a_session_ends_panes_that_are_added_meanwhile(
 
     assert len(added) == 1
     assert await tmux.text("list_sessions") == "No sessions found."
+
+
+@pytest.mark.parametrize("logs", [None, "logs"])
+async def test_refused_destination_leaves_no_file(
+    settings: Settings, tmp_path: Path, logs: str | None
+) -> None:
+    archive = Archive(tmp_path / logs) if logs else None
+    async with in_process(settings, archive=archive, toolsets="tmux") as tools:
+        await tools.engine.create(NewPane("sleep 1000"))
+        directories = [*run_directories(os.getpid()), tmp_path]
+
+        def files() -> set[Path]:
+            return {file for one in directories for file in one.rglob("*") if file.is_file()}
+
+        before = files()
+        nowhere = Destination(["new-window", "-t", "=nowhere:"], "=nowhere:")
+        with pytest.raises(CommandError):
+            await tools.engine.create(NewPane("true", env={"a-b": "x"}, destination=nowhere))
+        assert files() == before
 
 
 async def test_kill_ends_what_was_meant_and_all_that_runs_in_it(tmux: Tmux) -> None:

@@ -156,6 +156,12 @@ class Archive:
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
+    def discard(self, log: Log) -> None:
+        """Remove the files of a log whose pane could not be made."""
+        for path in (log.path, timing_path(log.path)):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
     def _is_locked(self) -> bool:
         """Tell whether this run's directory is there and ours; somebody may have removed it."""
         if self._lock < 0:

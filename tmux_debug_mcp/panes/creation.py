@@ -271,11 +271,12 @@ async def start(
         )
     except TmuxStuckError as error:
         client.begin(*filter(None, (usual_size, destination.undo)))
+        client.remove(f"{pane_id}.variables")
         if not _taken_back(client, mark_file):
             raise
         raise TmuxStuckError(error.socket, error.reason, TmuxStuckError.NOTHING_RUN) from error
     except ToolError:
-        await remove(client, usual_size, destination.undo)
+        await remove(client, pane_id, usual_size, destination.undo)
         raise
     [line] = blocks[len(destination.first) + 1]
     target, pid, session, window, columns, rows = line.decode().split()
@@ -299,10 +300,12 @@ def _taken_back(client: ControlClient, mark_file: Path) -> bool:
         return False
 
 
-async def remove(client: ControlClient, *commands: Command) -> None:
-    """Run the commands that remove what a failed start has left, if anything."""
+async def remove(client: ControlClient, pane_id: PaneId, *commands: Command) -> None:
+    """Remove what a failed start has left: in tmux by these commands, and the pane's files."""
     with contextlib.suppress(ToolError):
         await client.run(*(command for command in commands if command))
+    for kind in ("mark", "variables"):
+        client.remove(f"{pane_id}.{kind}")
 
 
 @functools.cache

@@ -207,6 +207,8 @@ class Engine:
                 await self._record(self.archive, pane, nonce)
         except BaseException:
             log.close()
+            if self.archive:
+                self.archive.discard(log)
             raise
         self._panes[pane_id] = pane
         self._retention.add(log)
@@ -227,7 +229,7 @@ class Engine:
         try:
             archive.record(entry)
         except StorageError:
-            await remove(pane.client, ("kill-pane", "-t", pane.target))
+            await remove(pane.client, pane.id, ("kill-pane", "-t", pane.target))
             raise
 
     def _new_log(self, client: ControlClient, pane_id: PaneId, nonce: str) -> Log:
