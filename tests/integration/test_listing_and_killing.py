@@ -5,12 +5,15 @@ import signal
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import orjson
 import pytest
+from clocks import with_times
 from support import PATIENCE_S, Tools, eventually, python, run_directories
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.looking.snapshot import look
+from tmux_debug_mcp.panes.pane import Pane
 
 
 async def rows(tools: Tools) -> list[dict[str, Any]]:
@@ -236,6 +239,38 @@ async def test_kill_of_a_stopped_pane_ends_it(tools: Tools) -> None:
 
     assert "killed by SIGHUP" in text
     assert tools.engine.panes == []
+
+
+@with_times(mark_s=0.1, kill_s=0.1)
+@pytest.mark.parametrize("told", ["was lost after", "killed by SIGKILL after"])
+async def test_kill_that_tmux_has_not_noticed_is_an_end(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    pane_id = await tools.create("exec sleep 1000")
+    [pane] = tools.engine.panes
+    asked = anyio.Event()
+
+    async def has_not_noticed(_pane: Pane) -> None:
+        asked.set()
+        await anyio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Pane, "_ask_for_ending", has_not_noticed)
+    monkeypatch.setattr(pane.log, "find_mark", lambda: None)
+    waited: list[str] = []
+
+    async def wait() -> None:
+        waited.extend(await tools.blocks("wait", pane_id=pane_id, pattern="never"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await eventually(lambda: pane.subscribers > 0)
+        if told.startswith("was lost"):
+            os.kill(pane.leader.pid, signal.SIGKILL)
+            await asked.wait()
+        killed = await tools.blocks("kill_pane", pane_id=pane_id)
+
+    assert told in killed[0]
+    assert f"[debug-1 {told}" in waited[-1]
 
 
 async def test_killed_pane_leaves_no_log_and_no_window(tools: Tools) -> None:

@@ -186,7 +186,8 @@ class Pane:
     async def ending(self) -> State | None:
         """Return how the program ended, with its output complete; None while it runs."""
         if self._ended is None and self.has_exited:
-            self._ended = await self._wait_for_ending()
+            ended = await self._wait_for_ending()
+            self._ended = self._ended or ended  # a kill may have ended it meanwhile
         return self._ended
 
     @property
@@ -448,8 +449,9 @@ class Pane:
             if state.is_running:
                 # pane.sh could not report how the command ended. tmux reports how pane.sh did.
                 await wait_for_exit(clock, killed, times.kill_s)
-                state = await self.state()
-                self._ended = state
+                # If tmux has not noticed, it can only be our SIGKILL, or a loss before that.
+                exit_code = processes.signal_exit_code(signal.SIGKILL) if killed else None
+                self._ended = state = await self.ending() or self._ended_now(exit_code)
             # In a split window, a viewer's keyboard would go to the next pane.
             for name in self.viewers:
                 self.client.begin(("kill-session", "-t", f"={name}"))

@@ -410,8 +410,7 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
 async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
     pane = await engine.find(arguments.pane_id)
     state = await engine.kill(pane)
-    ending = "how it ended is unknown" if state.is_running else str(state)
-    confirmed = f"Killed pane '{pane.id}' ({ending})"
+    confirmed = f"Killed pane '{pane.id}' ({state})"
     blocks = [confirmed, status(pane, state)]
     return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
 
