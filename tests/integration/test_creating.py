@@ -43,7 +43,7 @@ async def test_confirmation_names_pane_and_id(tools: Tools) -> None:
     assert named[0] == "Created pane 'server' (id: debug-1)"
     assert unnamed[0] == "Created pane 'debug-2' (id: debug-2)"
     assert re.fullmatch(
-        r"\[debug-1 server running \d+\.\d s, foreground sleep \(pid \d+\), blocked: sleeps; "
+        r"\[debug-1 server running \d+\.\d s, foreground sleep \(pid \d+\), sleeps; "
         r"at rest; cursor 0\]",
         named[1],
     )

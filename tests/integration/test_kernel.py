@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import socket
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -70,7 +71,7 @@ async def test_capture_tells_what_a_program_is_blocked_on_that_nobody_has_seen_a
     await eventually(is_quiet)
     blocks, facts = await tools.answer("capture_pane", pane_id=pane_id, **arguments)
 
-    assert ", blocked: sleeps; " in blocks[-1]
+    assert "), sleeps; " in blocks[-1]
     assert facts["blocked_on"] == "sleeps"
 
 
@@ -88,6 +89,30 @@ async def test_child_that_a_script_waits_for_is_named(tools: Tools) -> None:
     _, facts = await tools.answer("create_pane", command=script, timeout_s=30)
 
     assert re.fullmatch(r"waits for sleep \(pid \d+\), which sleeps", facts["blocked_on"])
+
+
+def parent(command: str) -> str:
+    """Return a command that waits for a child."""
+    return f"bash --norc -c {shlex.quote(f'{command}; :')}; :"
+
+
+ACCEPTS = "import socket; s = socket.socket({}); s.bind({!r}); s.listen(); s.accept()"
+# Healthy servers and their parents, and a parent whose child is stuck: what a status says of each.
+WAITS = {
+    python(ACCEPTS.format("socket.AF_UNIX", "sock")): "accepts on sock",
+    parent(python(ACCEPTS.format("", ("127.0.0.1", 0)))): (
+        r"listens \S+, waits for \S+ \(pid \d+\), which accepts on \S+"
+    ),
+    parent(READS_ITSELF): r"blocked: waits for \S+ \(pid \d+\), which reads a pipe .* \(fd \d+\)",
+}
+
+
+@pytest.mark.parametrize("command", WAITS)
+async def test_only_what_is_stuck_is_told_to_be_blocked(tools: Tools, command: str) -> None:
+    blocks, facts = await tools.answer("create_pane", command=command, timeout_s=30)
+
+    assert re.search(rf", foreground \S+ \(pid \d+\), ({WAITS[command]}); at rest;", blocks[-1])
+    assert facts["blocked_on"] in blocks[-1]
 
 
 # What a script does beside a child in the background, and what is told of it.

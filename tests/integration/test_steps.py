@@ -84,7 +84,7 @@ async def test_key_for_a_program_that_never_reads_is_not_sent(tools: Tools) -> N
             "sleep is not reading input"
         ), step
     # Only what is at rest by then is told to be blocked.
-    assert confirmation.endswith("input; blocked: sleeps.")
+    assert confirmation.endswith("input; sleeps.")
 
 
 # Each prints the keys that it gets, and works on meanwhile.
@@ -197,7 +197,7 @@ async def test_step_that_is_not_reached_is_told_with_what_came_of_the_others(too
 
     assert confirmation == (
         "Sent 1 of 3 steps to pane 'debug-1'. Step 2 was not sent: after 0.5 s, sleep is not "
-        "reading input; blocked: sleeps."
+        "reading input; sleeps."
     )
     assert "one\n" in text
     assert "echo two" not in text

@@ -499,6 +499,26 @@ BLOCKED = {
     "follows a file": (sh("touch log; exec tail -f log"), r"waits for file changes|sleeps"),
 }
 
+# Those that merely wait: time, a signal, a request or a change ends it, as is usual.
+USUAL = {
+    *("selects a pipe that a child has", "communicates with a child"),
+    *("accepts", "accepts on all addresses", "accepts on all addresses of both kinds"),
+    *("serves HTTP", "serves in an event loop", "accepts on a path", "reads UDP"),
+    "waits for all events of a pipe and a listener",
+    "selects a listener, and its own pipe twice",
+    *("serves, and a thread waits for a client", "serves, and a thread serves UDP"),
+    "serves, and a thread selects a server and a client",
+    "serves at a path, and a thread waits for a client",
+    "serves, and threads wait for a child and a pipe",
+    *("joins a thread that accepts", "waits in an event loop for a thread"),
+    *("waits for a child", "waits for a child of a child", "runs a child"),
+    *("waits for a child by timeout", "waits for two children", "waits for one of two children"),
+    *("waits for a pipeline", "waits for a pipeline whose reader polls"),
+    *("waits for a reader of a pipeline", "waits for a pidfd"),
+    *("sleeps", "sleeps in Python", "sleeps by select", "sleeps in an event loop"),
+    *("pauses", "waits for a signal", "follows a file"),
+}
+
 READY = "open('ready', 'w').close()\n"
 LOOP = READY + "while True: pass"
 # What runs, or is not clear.
@@ -582,6 +602,7 @@ def test_program_is_blocked_on(programs: dict[str, int], name: str) -> None:
 
     assert blocked
     assert blocked.is_still_so() or name == "serves HTTP"  # which looks at a clock
+    assert str(blocked) == (blocked.text if name in USUAL else f"blocked: {blocked.text}")
 
 
 def test_child_that_nobody_is_told_of_is_not_looked_at(programs: dict[str, int]) -> None:

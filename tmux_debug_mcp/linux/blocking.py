@@ -1,9 +1,12 @@
-"""What a program is blocked on: the call that it is in, and what the call is about.
+"""What a program is blocked on, or merely waits for: the call that it is in, and what it is about.
 
 The words follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. If only the
 process itself has the other end of a pipe or a socket, they say so, since nobody else can end such
 a wait. If one other process of the pane has it, they name that one, and what it is blocked on.
 Nothing is guessed: there are no words for what runs, what is hidden from us and what we don't know.
+
+A program merely waits if that is usual: time, a signal, a request or a change ends it, as in a
+server that accepts. So does one that waits for such a program. Others are blocked.
 
 - A program that waits for its only child is blocked on what the child is blocked on.
 - Of several threads, the main one decides. While it waits for the others, on a lock or its own
@@ -61,6 +64,14 @@ _PLAIN = {
     "rt_sigsuspend": "waits for a signal",
     "rt_sigtimedwait": "waits for a signal",
 }
+# Those that are usual, of these and of `_ANONYMOUS`.
+_USUAL = {
+    "sleeps",
+    "waits for a message",
+    "waits for a signal",
+    "waits for a timer",
+    "waits for file changes",
+}
 # Files without a path, and what it means to read them.
 _ANONYMOUS = {
     "anon_inode:inotify": "waits for file changes",
@@ -91,18 +102,24 @@ _DEV_TTY = os.makedev(5, 0)
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """What a program is blocked on.
+    """What a program is blocked on, or merely waits for.
 
     Attributes:
         text: What it does, in words that follow "it".
+        is_usual: It merely waits.
         groups: The process groups of the processes that were looked at.
         threads: The threads that this was read from, with the processor time that each had used.
             The text stays true until one of them runs.
     """
 
     text: str
+    is_usual: bool
     groups: frozenset[int]
     threads: tuple[tuple[Thread, int], ...]
+
+    def __str__(self) -> str:
+        """Return what it does, as a status says it: `blocked: reads a pipe (fd 0)`, `sleeps`."""
+        return self.text if self.is_usual else f"blocked: {self.text}"
 
     def is_still_so(self) -> bool:
         """Tell whether none of the threads has run since."""
@@ -118,6 +135,7 @@ class _Fact(Flag):
             the lock of a file.
         OWN_EVENT: Only its own threads or signals can end it, as in an event loop.
         CHILD: It is for a child, which the text names.
+        USUAL: Time, a signal, a request or a change ends it.
     """
 
     NONE = 0
@@ -125,6 +143,7 @@ class _Fact(Flag):
     WORK = auto()
     OWN_EVENT = auto()
     CHILD = auto()
+    USUAL = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +184,13 @@ def blocked_on(
     except _UnknownError:
         return None
     spent = [(thread, seen) for thread, (_, seen) in look.calls.items()]
-    return Blocked(wait.text, frozenset(look.groups), (*spent, *look.stopped.items()))
+    is_usual = _Fact.USUAL in wait.facts
+    return Blocked(wait.text, is_usual, frozenset(look.groups), (*spent, *look.stopped.items()))
+
+
+def _plain_wait(text: str) -> _Wait:
+    """Return the wait of a call or a file that needs no further look."""
+    return _Wait(text, _Fact.USUAL if text in _USUAL else _Fact.NONE)
 
 
 class _Look:
@@ -218,7 +243,7 @@ class _Look:
             [other] = waits
             if _Fact.CHILD in other.facts:
                 return other
-            return _Wait(f"a thread {other.text}", ends=other.ends)
+            return _Wait(f"a thread {other.text}", other.facts & _Fact.USUAL, other.ends)
         if main:
             return main
         if waits:
@@ -281,7 +306,7 @@ class _Look:
         if name in _PLAIN:
             if name == "rt_sigsuspend":
                 return self._signal(pid, depth)
-            return _Wait(_PLAIN[name])
+            return _plain_wait(_PLAIN[name])
         if name in calls.CHILD_WAITS:
             return self._children(pid, files, name, arguments, depth)
         if name in _READS | _ACCEPTS:
@@ -299,24 +324,24 @@ class _Look:
             return files.open(name, arguments)
         raise _UnknownError
 
-    def _other(self, about: processes.Stat, depth: int) -> str:
-        """Return what keeps a process that has the other end of a pipe: `, which is stopped`.
+    def _other(self, about: processes.Stat, depth: int) -> _Wait | None:
+        """Return what keeps a process that has the other end of a pipe.
 
-        "" if nothing does, if we don't know, or if it was looked at already. A process of another
-        group is only named as stopped: nothing says that it is at rest.
+        None if nothing does, if we don't know, or if it was looked at already. A process of another
+        group is only told as stopped: nothing says that it is at rest.
         """
         if about.state == "T":
             self.stopped[about.pid, str(about.pid)] = processes.cpu_ns(about.pid, str(about.pid))
             self.groups.add(about.pgrp)
-            return ", which is stopped"
+            return _Wait("is stopped")
         if about.pgrp not in self.groups or any(about.pid == pid for pid, _ in self.calls):
-            return ""
+            return None
         before = dict(self.calls), set(self.groups), dict(self.stopped)
         try:
-            return f", which {self.process(about.pid, depth + 1).text}"
+            return self.process(about.pid, depth + 1)
         except _UnknownError:
             self.calls, self.groups, self.stopped = before
-            return ""
+            return None
 
     @staticmethod
     def _awaited(
@@ -341,7 +366,7 @@ class _Look:
         children = _living_children(pid)
         if _caught(pid) & _SIGCHLD and len(children) == 1:
             return self._child(children[0], depth)
-        return _Wait(_PLAIN["rt_sigsuspend"])
+        return _plain_wait(_PLAIN["rt_sigsuspend"])
 
     def _children(
         self, pid: int, files: "_Files", name: str, arguments: Sequence[int], depth: int
@@ -379,7 +404,7 @@ class _Look:
         text = f"waits for pids {', '.join(map(str, children))}"
         if len(children) > _MAX_NAMED:
             text = f"waits for {len(children)} children"
-        return _Wait(text, _Fact.CHILD)
+        return _Wait(text, _Fact.CHILD | _usual_of(waits))
 
     def _child(self, pid: int, depth: int) -> _Wait:
         """Return what the child that a process waits for is blocked on."""
@@ -392,14 +417,19 @@ class _Look:
             # It may sleep in a call that we don't know.
             self.calls = before
             self._read_calls(pid)
-            return _Wait(f"waits for pid {pid}", _Fact.CHILD)
+            return _Wait(f"waits for pid {pid}", _Fact.CHILD | _Fact.USUAL)
         if _Fact.CHILD in wait.facts:
             return wait
         child = processes.read_stat(pid)
         if child is None:
             raise _UnknownError
         text = f"waits for {self._plain(child.comm)} (pid {pid}), which {wait.text}"
-        return _Wait(text, _Fact.CHILD, wait.ends)
+        return _Wait(text, _Fact.CHILD | wait.facts & _Fact.USUAL, wait.ends)
+
+
+def _usual_of(waits: Iterable[_Wait]) -> _Fact:
+    """Return whether one of several waits is usual: while it is, not all of them are stuck."""
+    return _Fact.USUAL if any(_Fact.USUAL in wait.facts for wait in waits) else _Fact.NONE
 
 
 class _Lock(NamedTuple):
@@ -469,7 +499,7 @@ class _Files:
         thread: str,
         plain: Callable[[str], str],
         others: Callable[[], Iterable[int]],
-        other: Callable[[processes.Stat], str],
+        other: Callable[[processes.Stat], _Wait | None],
         ends: Callable[[str], list[sockets.End]],
     ) -> None:
         self._pid = pid
@@ -485,13 +515,12 @@ class _Files:
         fd = _signed(fd)
         link = self._link(fd)
         if link in _ANONYMOUS:
-            return _Wait(_ANONYMOUS[link])
+            return _plain_wait(_ANONYMOUS[link])
         if _PIDFD.match(link):
-            return _Wait(f"waits for pid {self.pid_of(fd)}", _Fact.CHILD)
+            return _Wait(f"waits for pid {self.pid_of(fd)}", _Fact.CHILD | _Fact.USUAL)
         if link.startswith("socket:"):
             return self._socket(fd, "reads")
-        name, ends = self._file(fd, link, is_read=True)
-        return _Wait(f"reads {name}", ends=ends)
+        return self._file(fd, link, is_read=True)
 
     def write(self, fd: int) -> _Wait:
         """Return what it means to write a file."""
@@ -499,8 +528,7 @@ class _Files:
         link = self._link(fd)
         if link.startswith("socket:"):
             return self._socket(fd, "writes to")
-        name, ends = self._file(fd, link, is_read=False)
-        return _Wait(f"writes to {name}", _Fact.WORK, ends)
+        return self._file(fd, link, is_read=False)
 
     def connect(self, fd: int) -> _Wait:
         """Return what it means to connect a socket."""
@@ -525,10 +553,10 @@ class _Files:
             else:
                 waits.append(self._either(fd, mask))
         if not waits:
+            text = "waits for an event of its own" if is_for_itself else "waits for a signal"
+            wait = _plain_wait("sleeps" if has_timeout else text)
             own = _Fact.OWN_EVENT if is_for_itself else _Fact.NONE
-            if has_timeout:
-                return _Wait("sleeps", own)
-            return _Wait("waits for an event of its own" if own else "waits for a signal", own)
+            return _Wait(wait.text, wait.facts | own)
         texts = sorted({wait.text for wait in waits})
         # All of them read: say "reads" once.
         do_all_read = all(text.startswith("reads ") for text in texts)
@@ -540,7 +568,8 @@ class _Files:
         ends = frozenset[int]()
         if all(wait.ends for wait in waits):
             ends = ends.union(*(wait.ends for wait in waits))
-        return _Wait(text, reduce(and_, (wait.facts for wait in waits)), ends)
+        facts = reduce(and_, (wait.facts for wait in waits)) | _usual_of(waits)
+        return _Wait(text, facts, ends)
 
     def _either(self, fd: int, mask: int) -> _Wait:
         """Return what it means to wait until a file can be read, or written, or either."""
@@ -646,33 +675,37 @@ class _Files:
         except OSError:
             raise _UnknownError from None
 
-    def _file(self, fd: int, link: str, *, is_read: bool) -> tuple[str, frozenset[int]]:
-        """Return the name and number of a file that is not a socket, and who has its other end.
-
-        The text names one such process; the pids are those of all others in the pane.
-        """
+    def _file(self, fd: int, link: str, *, is_read: bool) -> _Wait:
+        """Return what it means to read or write a file that is not a socket."""
         file = self._stat(fd)
+        does, facts = ("reads", _Fact.NONE) if is_read else ("writes to", _Fact.WORK)
         if not stat.S_ISFIFO(file.st_mode):
             if not link.startswith("/"):
                 raise _UnknownError
             name = "the terminal" if self._is_terminal(file) else self._plain(link)
-            return f"{name} (fd {fd})", frozenset()
+            return _Wait(f"{does} {name} (fd {fd})", facts)
         name = "a pipe" if link.startswith("pipe:") else f"the FIFO {self._plain(link)}"
         verb, way = ("writes", "from") if is_read else ("reads", "to")
-        numbered = f"{name} (fd {fd})"
+        numbered = f"{does} {name} (fd {fd})"
         others = self._others_with(file)
         if others is None:
-            return numbered, frozenset()
+            return _Wait(numbered, facts)
         ends = frozenset(pid for pid in others if self._holds_other_end(pid, file, is_read=is_read))
         if self._holds_other_end(self._pid, file, is_read=is_read):
             # Somebody of another pane may have opened a FIFO.
             is_own = not others and link.startswith("pipe:")
-            return (f"{name} that only it {verb} (fd {fd})" if is_own else numbered), ends
+            text = f"{does} {name} that only it {verb} (fd {fd})" if is_own else numbered
+            return _Wait(text, facts, ends)
         about = processes.read_stat(min(ends)) if len(ends) == 1 else None
         if about is None:
-            return numbered, ends
-        end = f"{self._plain(about.comm)} (pid {about.pid}){self._other(about)}"
-        return f"{numbered} {way} {end}", ends
+            return _Wait(numbered, facts, ends)
+        text = f"{numbered} {way} {self._plain(about.comm)} (pid {about.pid})"
+        other = self._other(about)
+        if other:
+            text += f", which {other.text}"
+            if is_read:  # who sleeps does not make room in a pipe
+                facts |= other.facts & _Fact.USUAL
+        return _Wait(text, facts, ends)
 
     def _is_terminal(self, file: os.stat_result) -> bool:
         """Tell whether a file is the controlling terminal of the process."""
@@ -763,12 +796,14 @@ class _Files:
         listening = sockets.listening()
         end = _find(listening, inode)
         if end:
-            return _Wait(f"accepts on {end.address}", _Fact.REQUEST)
+            return _Wait(f"accepts on {end.address}", _Fact.REQUEST | _Fact.USUAL)
         all_ends = self._ends(protocol)
         end = _find(all_ends, inode)
         if end and protocol.startswith("UDP"):
             place = end.peer if end.peer_port else end.address
             facts = _facts(verb, is_accepted=not end.peer_port)
+            if verb == "reads" and not end.peer_port:  # whoever sends to it
+                facts |= _Fact.USUAL
             return _Wait(f"{verb} UDP {place} (fd {fd})", facts)
         if end is None or not end.peer_port:
             return unknown
@@ -794,7 +829,7 @@ class _Files:
         if end is None:
             return _Wait(f"{verb} a socket (fd {fd})", _facts(verb, is_accepted=True))
         if end.is_listening:
-            return _Wait(f"accepts on {self._plain(end.name)}", _Fact.REQUEST)
+            return _Wait(f"accepts on {self._plain(end.name)}", _Fact.REQUEST | _Fact.USUAL)
         peer = sockets.unix_end(end.peer) if end.peer else None
         name = self._plain((peer.name if peer else "") or end.name) or "a socket"
         if end.peer and self._has_socket(end.peer):

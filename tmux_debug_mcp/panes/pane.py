@@ -172,6 +172,7 @@ class Pane:
         """
         snapshot = activity.snapshot
         awaits = awaits or activity.awaits
+        blocked = None if awaits else self.terminal.blocked_on(activity)
         return State(
             is_running=True,
             runtime_s=self.clock.now() - self.started_at,
@@ -179,7 +180,8 @@ class Pane:
             foreground=snapshot.foreground,
             pid=snapshot.pid,
             awaits=awaits,
-            blocked_on=None if awaits else self.terminal.blocked_on(activity),
+            blocked_on=blocked.text if blocked else None,
+            waits=str(blocked) if blocked else None,
             listens=tuple(dict.fromkeys(end.address for end in self.ports.ends(listening))),
         )
 

@@ -219,4 +219,4 @@ async def _wait_until_ready(
         program = watch.activity.snapshot.foreground or program
         blocked = pane.terminal.blocked_on(watch.activity)
     why_not = f"after {timeout_s:g} s, {program} is not reading input"
-    return f"{why_not}; blocked: {blocked}" if blocked else why_not
+    return f"{why_not}; {blocked}" if blocked else why_not

@@ -105,8 +105,8 @@ def described(pane: Readable, state: State) -> str:
         facts.append(f"awaits {state.awaits.value}")
     if state.listens:
         facts.append(f"listens {_some(state.listens)}")
-    if state.blocked_on and not _only_accepts(state):
-        facts.append(f"blocked: {state.blocked_on}")
+    if state.waits and not _only_accepts(state):
+        facts.append(state.waits)
     return ", ".join(facts)
 
 

@@ -21,8 +21,9 @@ class State:
         foreground: The name of the program that has the terminal, None after the end.
         pid: The process id of that program, the leader of the foreground process group.
         awaits: What that program awaits; None if nothing, or if that is not known.
-        blocked_on: What that program is blocked on, in words that follow "it", such as `sleeps`;
-            None if it runs or awaits something, or if that is not known.
+        blocked_on: What that program is blocked on, or merely waits for, in words that follow "it",
+            such as `sleeps`; None if it runs or awaits something, or if that is not known.
+        waits: The same for a status: after `blocked: `, unless it merely waits.
         listens: The addresses on which the pane's processes listen, as ss(8) shows them.
         exit_code: The exit code, 0 to 255, of a program that exited by itself.
         signal: The name of the signal that ended the program, such as `SIGSEGV`. As in a shell,
@@ -38,6 +39,7 @@ class State:
     pid: int | None = None
     awaits: Awaits | None = None
     blocked_on: str | None = None
+    waits: str | None = None
     listens: tuple[str, ...] = ()
     exit_code: int | None = None
     signal: str | None = None

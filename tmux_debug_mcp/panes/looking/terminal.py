@@ -98,8 +98,8 @@ class Terminal:
         self.typed(before)
         return before
 
-    def blocked_on(self, activity: Activity) -> str | None:
-        """Return what the program in the foreground is blocked on.
+    def blocked_on(self, activity: Activity) -> Blocked | None:
+        """Return what the program in the foreground is blocked on, or merely waits for.
 
         None if it is not at rest, may await something from the terminal, or the kernel doesn't say.
         """
@@ -122,7 +122,7 @@ class Terminal:
         is_of_group = found.groups == {snapshot.group}
         if not is_of_group and self._clock.now() < self._blocked_since + self._times.quiet_s:
             return None
-        return found.text
+        return found
 
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""
