@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import PATIENCE_S, ask_until, wait_until
@@ -538,6 +539,12 @@ UNBLOCKED = {
     "runs below a child that waits": sh(
         shlex.join(["timeout", "1000", "sh", "-c", f"{shlex.join(python(LOOP))}; :"]) + "; :"
     ),
+    "has more descriptors than are looked at": python(
+        "import resource; hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 5000), hard))\n"
+        "e = select.epoll(); s = socket.create_server(('127.0.0.1', 0)); e.register(s)\n"
+        "for _ in range(2100): os.dup(0)\n" + READY + "e.poll()"
+    ),
     "joins two threads that do different things": python(
         "s = socket.create_server(('127.0.0.1', 0))\n"
         "for t in (s.accept, signal.pause): threading.Thread(target=t).start()\n" + READY
@@ -641,3 +648,37 @@ def test_program_that_runs_is_not_blocked(name: str, tmp_path: Path) -> None:
         assert not any(seen)
     finally:
         end(process)
+
+
+def test_look_reads_a_bounded_number_of_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = (
+        "import resource; hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 5000), hard))\n"
+        "r, w = os.pipe(); pairs = [os.pipe() for _ in range(400)]\n"
+        "for _ in range(4): os.fork()\n"
+        "open('ready', 'a').write('x'); select.select([r, *(r for r, _ in pairs[:200])], [], [])"
+    )
+    process = subprocess.Popen(python(program), cwd=tmp_path, start_new_session=True)
+    looks: list[object] = []
+    stat = os.stat
+
+    def counted(path: Any, **flags: Any) -> os.stat_result:  # noqa: ANN401  as os.stat takes
+        looks.append(path)
+        return stat(path, **flags)
+
+    def asleep() -> bool:
+        below = processes.descendants(process.pid)
+        return len(below) == 15 and all(processes.is_asleep(pid, str(pid)) for pid in below)
+
+    try:
+        wait_until(asleep)
+        monkeypatch.setattr(os, "stat", counted)
+        blocked = look(process.pid)
+    finally:
+        monkeypatch.undo()
+        end(process)
+    assert blocked
+    assert re.match(r"reads a pipe \(fd \d+\)", blocked.text)
+    assert len(looks) < 5000

@@ -1,8 +1,16 @@
-"""Complaints of programs that could not get a port, and the ports that they name."""
+"""Complaints of programs that could not get a port, and the sockets of a pane that listen."""
+
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from clocks import VirtualClock
 
-from tmux_debug_mcp.panes.ports import complaint, numbers
+from tmux_debug_mcp.linux import sockets
+from tmux_debug_mcp.panes.ports import Ports, complaint, numbers
 
 # What programs print, and the port that they could not get.
 NODE = """\
@@ -78,3 +86,51 @@ def test_ports_far_from_the_complaint_are_not_named() -> None:
 
 def test_numbers_of_a_command_can_be_its_ports() -> None:
     assert numbers("python3 -m http.server 8123 --bind 127.0.0.1 -x 1234567") == [8123, 127]
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Have 5,000 descriptors open, before all that the test opens."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 6000), hard))
+    made = [os.dup(0) for _ in range(5000)]
+    yield
+    for fd in made:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class _ThisProcess:
+    """A place in which only this process is."""
+
+    def members(self) -> list[int]:
+        return [os.getpid()]
+
+
+@pytest.mark.usefixtures("many_descriptors")
+def test_look_at_a_pane_reads_few_of_its_descriptors_and_the_next_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listeners, place = sockets.Listeners(), _ThisProcess()
+    listeners.read()
+    anything: Any = place
+    ports = Ports(anything, listeners, listeners.version, VirtualClock())
+    reads: list[int] = []
+    socket_at = sockets.socket_at
+
+    def counted(pid: int, fd: int) -> int:
+        reads.append(fd)
+        return socket_at(pid, fd)
+
+    monkeypatch.setattr(sockets, "socket_at", counted)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        looks = 0
+        while not ports.listens_on(server.getsockname()[1]):
+            assert len(reads) < 1500, "in one look"
+            reads.clear()
+            looks += 1
+            assert looks < 10
+        assert looks == 4  # 1,024 each
+        reads.clear()
+        assert ports.listens_on(server.getsockname()[1])
+    assert not ports.ends()

@@ -27,18 +27,22 @@ import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
-from functools import cache, partial, reduce
+from functools import cache, reduce
+from itertools import islice
 from operator import and_
 from typing import NamedTuple
 
 from . import calls, processes, sockets, terminals
 from .waits import Thread
 
-# Bounds for the time that this takes: processes on the way down, threads of each, files of all
-# processes that may have the other end of a pipe.
+# Bounds for the time that this takes: processes on the way down, threads of each, descriptors that
+# one look reads, files that one call waits for, sockets of a protocol. Nothing is said of what is
+# beyond.
 _MAX_DEPTH = 16
 _MAX_THREADS = 64
-_MAX_FILES = 4096
+_MAX_DESCRIPTORS = 2048
+_MAX_AWAITED = 1024
+_MAX_SOCKETS = 2048
 # How many of the things that one call waits for are named.
 _MAX_NAMED = 3
 _MAX_PATH_BYTES = 4096
@@ -98,6 +102,13 @@ _SIGCHLD = 1 << (signal.SIGCHLD - 1)
 _FAULTS = (signal.SIGINT, signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE)
 _RELEASING = 0x7FFFFFFF & ~sum(1 << (number - 1) for number in (*_FAULTS, signal.SIGSEGV))
 _DEV_TTY = os.makedev(5, 0)
+# Instead of a protocol: the sockets that listen.
+_LISTENING = "listening"
+# The states of sockets but TCP_TIME_WAIT, of which there can be thousands.
+_LIVING = 0xFFFFFFFF & ~(1 << 6)
+
+# A file: its device and inode.
+_FileId = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +204,26 @@ def _plain_wait(text: str) -> _Wait:
     return _Wait(text, _Fact.USUAL if text in _USUAL else _Fact.NONE)
 
 
+class _Ends:
+    """The sockets of a protocol, or all that listen; none if there are too many.
+
+    A protocol is given by its name in the kernel, such as `TCPv6`.
+    """
+
+    def __init__(self, protocol: str) -> None:
+        if protocol == _LISTENING:
+            ends = sockets.listening()
+        else:
+            number = socket.IPPROTO_UDP if protocol.startswith("UDP") else socket.IPPROTO_TCP
+            family = socket.AF_INET6 if protocol.endswith("v6") else socket.AF_INET
+            ends = sockets.ends(family, number, states=_LIVING, most=_MAX_SOCKETS + 1)
+            if len(ends) > _MAX_SOCKETS:
+                ends = []
+        self.by_inode = {end.inode: end for end in ends if end.inode}
+        self.by_way = {(end.host, end.port, end.peer_host, end.peer_port): end for end in ends}
+        self.ports = {end.port for end in ends}
+
+
 class _Look:
     """One look at a process, and at those that it waits for.
 
@@ -204,12 +235,14 @@ class _Look:
     """
 
     def __init__(self, plain: Callable[[str], str], others: Callable[[], Iterable[int]]) -> None:
-        self._plain = plain
-        self._others = others
+        self.plain = plain
+        self.others = cache(lambda: list(others()))
         self.calls: dict[Thread, tuple[calls.Call, int]] = {}
         self.groups: set[int] = set()
         self.stopped: dict[Thread, int] = {}
-        self._ends = cache(_ends)
+        self.ends = cache(_Ends)
+        self.descriptors = cache(self._descriptors)
+        self._room = _MAX_DESCRIPTORS
 
     def check_unchanged(self) -> None:
         for (pid, thread), (call, spent) in self.calls.items():
@@ -270,7 +303,8 @@ class _Look:
 
     def _read_calls(self, pid: int) -> list[str]:
         """Read the calls of a process, and return its threads."""
-        self._ends.cache_clear()
+        for read in (self.others, self.ends, self.descriptors):
+            read.cache_clear()
         threads = processes.threads(pid, _MAX_THREADS + 1)
         if len(threads) > _MAX_THREADS:
             raise _UnknownError
@@ -283,6 +317,29 @@ class _Look:
                 raise _RunningError
             self.calls[pid, thread] = call, spent
         return threads
+
+    def _descriptors(self, pid: int) -> Mapping[_FileId, list[str]] | None:
+        """Return the descriptors of a process by the files that they mean.
+
+        None if they are hidden, or too many for this look.
+        """
+        directory = f"/proc/{pid}/fd"
+        try:
+            with os.scandir(directory) as entries:
+                numbers = [entry.name for entry in islice(entries, self._room + 1)]
+        except PermissionError:
+            return None
+        except OSError:
+            return {}
+        if len(numbers) > self._room:
+            return None
+        self._room -= len(numbers)
+        found: dict[_FileId, list[str]] = {}
+        for number in numbers:
+            with contextlib.suppress(OSError):
+                file = os.stat(f"{directory}/{number}")
+                found.setdefault((file.st_dev, file.st_ino), []).append(number)
+        return found
 
     def _locks(self, pid: int, threads: Sequence[str]) -> str:
         """Return what a process waits for if all its threads wait for locks or their own events."""
@@ -301,8 +358,7 @@ class _Look:
     def _call(self, pid: int, thread: str, depth: int) -> _Wait:
         """Return what a thread is blocked on."""
         name, arguments, _ = self.calls[pid, thread][0]
-        other = partial(self._other, depth=depth)
-        files = _Files(pid, thread, self._plain, self._others, other, self._ends)
+        files = _Files(self, pid, thread, depth)
         if name in _PLAIN:
             if name == "rt_sigsuspend":
                 return self._signal(pid, depth)
@@ -324,7 +380,7 @@ class _Look:
             return files.open(name, arguments)
         raise _UnknownError
 
-    def _other(self, about: processes.Stat, depth: int) -> _Wait | None:
+    def other(self, about: processes.Stat, depth: int) -> _Wait | None:
         """Return what keeps a process that has the other end of a pipe.
 
         None if nothing does, if we don't know, or if it was looked at already. A process of another
@@ -348,6 +404,7 @@ class _Look:
         pid: int, files: "_Files", name: str, arguments: Sequence[int]
     ) -> tuple[list[tuple[int, int]], bool]:
         """Return the files that a call waits for, with events, and whether it has a timeout."""
+        files.check_number()
         if name in _POLLS:
             has_timeout = name != "restarted_poll" and _is_timeout(name, arguments[2])
             return list(calls.polled(pid, arguments[0], arguments[1])), has_timeout
@@ -423,7 +480,7 @@ class _Look:
         child = processes.read_stat(pid)
         if child is None:
             raise _UnknownError
-        text = f"waits for {self._plain(child.comm)} (pid {pid}), which {wait.text}"
+        text = f"waits for {self.plain(child.comm)} (pid {pid}), which {wait.text}"
         return _Wait(text, _Fact.CHILD | wait.facts & _Fact.USUAL, wait.ends)
 
 
@@ -445,13 +502,6 @@ class _Lock(NamedTuple):
         is_common = self.start <= other.end and other.start <= self.end
         may_wait = self.is_flock or self.holder != other.holder
         return is_common and may_wait and self.is_flock == other.is_flock
-
-
-def _is_same(path: str, file: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), file)
-    except OSError:
-        return False
 
 
 def _living_children(pid: int) -> list[int]:
@@ -493,22 +543,18 @@ def _is_timeout(name: str, argument: int) -> bool:
 class _Files:
     """The open files of a thread, and what it means to wait for one."""
 
-    def __init__(
-        self,
-        pid: int,
-        thread: str,
-        plain: Callable[[str], str],
-        others: Callable[[], Iterable[int]],
-        other: Callable[[processes.Stat], _Wait | None],
-        ends: Callable[[str], list[sockets.End]],
-    ) -> None:
+    def __init__(self, look: _Look, pid: int, thread: str, depth: int) -> None:
+        self._look = look
         self._pid = pid
-        self._plain = plain
-        self._others = others
-        self._other = other
-        self._ends = ends
+        self._plain = look.plain
+        self._depth = depth
         # A thread may have its own table of files.
         self.directory = f"/proc/{pid}/task/{thread}"
+
+    def check_number(self) -> None:
+        """Raise _UnknownError if the process has more descriptors than we look at."""
+        if self._look.descriptors(self._pid) is None:
+            raise _UnknownError
 
     def read(self, fd: int) -> _Wait:
         """Return what it means to read a file, or to accept from it."""
@@ -544,7 +590,7 @@ class _Files:
                 if fd not in plain:  # such as for a hang-up
                     raise _UnknownError
                 continue
-            if len(files) > _MAX_FILES:
+            if len(files) > _MAX_AWAITED:
                 raise _UnknownError
             if self._link(fd) == _EPOLL:
                 files += calls.epolled(self.directory, fd)
@@ -619,7 +665,7 @@ class _Files:
         elif len(holders) == 1:
             [owner] = holders
             # It may have passed the lock on to a child and ended.
-            if processes.has_open(owner, file):
+            if self._numbers(owner, file):
                 text += f" that pid {owner} holds"
         return _Wait(f"{text} (fd {fd})", _Fact.WORK)
 
@@ -690,8 +736,8 @@ class _Files:
         others = self._others_with(file)
         if others is None:
             return _Wait(numbered, facts)
-        ends = frozenset(pid for pid in others if self._holds_other_end(pid, file, is_read=is_read))
-        if self._holds_other_end(self._pid, file, is_read=is_read):
+        ends = frozenset(pid for pid in others if self._has_other_end(pid, file, is_read=is_read))
+        if self._has_other_end(self._pid, file, is_read=is_read):
             # Somebody of another pane may have opened a FIFO.
             is_own = not others and link.startswith("pipe:")
             text = f"{does} {name} that only it {verb} (fd {fd})" if is_own else numbered
@@ -700,7 +746,7 @@ class _Files:
         if about is None:
             return _Wait(numbered, facts, ends)
         text = f"{numbered} {way} {self._plain(about.comm)} (pid {about.pid})"
-        other = self._other(about)
+        other = self._look.other(about, self._depth)
         if other:
             text += f", which {other.text}"
             if is_read:  # who sleeps does not make room in a pipe
@@ -713,40 +759,26 @@ class _Files:
         is_device = process is not None and file.st_rdev == terminals.device(process.tty)
         return file.st_rdev != 0 and (is_device or file.st_rdev == _DEV_TTY)
 
-    @staticmethod
-    def _holds_other_end(pid: int, file: os.stat_result, *, is_read: bool) -> bool:
+    def _numbers(self, pid: int, file: os.stat_result) -> list[str]:
+        """Return a process's descriptors of a file; none if they are hidden or too many."""
+        return (self._look.descriptors(pid) or {}).get((file.st_dev, file.st_ino), [])
+
+    def _has_other_end(self, pid: int, file: os.stat_result, *, is_read: bool) -> bool:
         """Tell whether a process has the other end of a pipe open."""
         permission = 0o200 if is_read else 0o400
-        for number in processes.open_files(pid):
-            path = f"/proc/{pid}/fd/{number}"
-            try:
-                is_same = os.path.samestat(os.stat(path), file)
-                # The permissions of the link are the mode in which the file was opened.
-                if is_same and os.lstat(path).st_mode & permission:
+        for number in self._numbers(pid, file):
+            # The permissions of the link are the mode in which the file was opened.
+            with contextlib.suppress(OSError):
+                if os.lstat(f"/proc/{pid}/fd/{number}").st_mode & permission:
                     return True
-            except OSError:
-                continue
         return False
 
     def _others_with(self, file: os.stat_result) -> list[int] | None:
         """Return who else in the pane has a file open; None if some are hidden, or too many."""
-        room = _MAX_FILES
-        found = []
-        for pid in self._others():
-            if pid == self._pid:
-                continue
-            try:
-                numbers = os.listdir(f"/proc/{pid}/fd")
-            except PermissionError:
-                return None
-            except OSError:
-                continue
-            room -= len(numbers)
-            if room < 0:
-                return None
-            if any(_is_same(f"/proc/{pid}/fd/{number}", file) for number in numbers):
-                found.append(pid)
-        return found
+        others = [pid for pid in self._look.others() if pid != self._pid]
+        if any(self._look.descriptors(pid) is None for pid in (self._pid, *others)):
+            return None
+        return [pid for pid in others if self._numbers(pid, file)]
 
     def _wakes_itself(self, fd: int) -> bool:
         """Tell whether a file is one that event loops wake themselves with."""
@@ -755,17 +787,21 @@ class _Files:
             return True
         if link.startswith("pipe:"):
             file = self._stat(fd)
-            if not self._holds_other_end(self._pid, file, is_read=True):
+            if not self._has_other_end(self._pid, file, is_read=True):
                 return False
-            others = self._others_with(file) or []
-            return not any(self._holds_other_end(pid, file, is_read=True) for pid in others)
+            others = self._others_with(file)
+            if others is None:
+                return False
+            return not any(self._has_other_end(pid, file, is_read=True) for pid in others)
         if link.startswith("socket:") and self._protocol(fd).startswith("UNIX"):
             end = sockets.unix_end(self._stat(fd).st_ino)
-            return bool(end and end.peer and self._has_socket(end.peer))
+            return bool(end and end.peer and self._has_socket(fd, end.peer))
         return False
 
-    def _has_socket(self, inode: int) -> bool:
-        return any(inode == one for _, one in sockets.sockets_of(self._pid))
+    def _has_socket(self, fd: int, inode: int) -> bool:
+        """Tell whether the process also has another socket than the one at a descriptor."""
+        device = self._stat(fd).st_dev  # that of all sockets
+        return (device, inode) in (self._look.descriptors(self._pid) or {})
 
     def _protocol(self, fd: int) -> str:
         """Return the protocol of a socket as the kernel names it: `TCP`, `UDPv6`, `UNIX-STREAM`."""
@@ -773,15 +809,22 @@ class _Files:
             name = os.getxattr(f"{self.directory}/fd/{fd}", "system.sockprotoname")
         except OSError:
             # Where calls are filtered, as in a build of Nix, there may be no extended attributes.
-            return _protocol_of(self._stat(fd).st_ino)
+            return self._protocol_of(self._stat(fd).st_ino)
         return name.rstrip(b"\0").decode(errors="replace")
+
+    def _protocol_of(self, inode: int) -> str:
+        """Return the protocol of a socket by searching all sockets; "" if it is another one."""
+        for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
+            if inode in self._look.ends(protocol).by_inode:
+                return protocol
+        return "UNIX" if sockets.unix_end(inode) else ""
 
     def _end(self, fd: int) -> sockets.End | None:
         """Return what is known about a TCP socket."""
         protocol = self._protocol(fd)
         if not protocol.startswith("TCP"):
             return None
-        return _find(self._ends(protocol), self._stat(fd).st_ino)
+        return self._look.ends(protocol).by_inode.get(self._stat(fd).st_ino)
 
     def _socket(self, fd: int, verb: str) -> _Wait:
         """Return what it means to read, write or connect a socket."""
@@ -793,12 +836,12 @@ class _Files:
         if not protocol.startswith(("TCP", "UDP")):
             return unknown
         # The kernel lists listening sockets at once, and all sockets in milliseconds.
-        listening = sockets.listening()
-        end = _find(listening, inode)
+        listening = self._look.ends(_LISTENING)
+        end = listening.by_inode.get(inode)
         if end:
             return _Wait(f"accepts on {end.address}", _Fact.REQUEST | _Fact.USUAL)
-        all_ends = self._ends(protocol)
-        end = _find(all_ends, inode)
+        ends = self._look.ends(protocol)
+        end = ends.by_inode.get(inode)
         if end and protocol.startswith("UDP"):
             place = end.peer if end.peer_port else end.address
             facts = _facts(verb, is_accepted=not end.peer_port)
@@ -808,19 +851,19 @@ class _Files:
         if end is None or not end.peer_port:
             return unknown
         place = end.peer
-        is_accepted = any(end.port == one.port for one in listening)
-        if not any(end.peer_port == one.port for one in listening):
+        is_accepted = end.port in listening.ports
+        if end.peer_port not in listening.ports:
             is_accepted |= _is_ephemeral(end.peer_port) and not _is_ephemeral(end.port)
         if is_accepted:
             place = f"{end.peer}, which connected to :{end.port}"
         facts = _facts(verb, is_accepted=is_accepted)
         if verb == "connects to":
             return _Wait(f"connects to {end.peer} (fd {fd})", facts)
-        other = _other_end(end, all_ends)
+        other = ends.by_way.get((end.peer_host, end.peer_port, end.host, end.port))
         is_open = other is not None and other.state == sockets.TCP_ESTABLISHED
         if other and is_open and not other.inode and verb != "writes to":
             place = f"{end.peer}, which has not accepted the connection"
-        elif other and self._has_socket(other.inode):
+        elif other and self._has_socket(fd, other.inode):
             place += ", whose other end it has itself"
         return _Wait(f"{verb} {place} (fd {fd})", facts)
 
@@ -832,7 +875,7 @@ class _Files:
             return _Wait(f"accepts on {self._plain(end.name)}", _Fact.REQUEST | _Fact.USUAL)
         peer = sockets.unix_end(end.peer) if end.peer else None
         name = self._plain((peer.name if peer else "") or end.name) or "a socket"
-        if end.peer and self._has_socket(end.peer):
+        if end.peer and self._has_socket(fd, end.peer):
             name += " whose other end it has itself"
         # A socket that was accepted has the name of the one that listens.
         facts = _facts(verb, is_accepted=not (peer and peer.name))
@@ -843,34 +886,6 @@ def _facts(verb: str, *, is_accepted: bool) -> _Fact:
     """Return what is true of a wait for a socket. One that `is_accepted` is read for a request."""
     is_work = verb in ("writes to", "connects to") or (verb == "reads" and not is_accepted)
     return _Fact.WORK if is_work else _Fact.NONE
-
-
-def _ends(protocol: str) -> list[sockets.End]:
-    """Return the sockets of a protocol, given its name in the kernel, such as `TCPv6`."""
-    number = socket.IPPROTO_UDP if protocol.startswith("UDP") else socket.IPPROTO_TCP
-    family = socket.AF_INET6 if protocol.endswith("v6") else socket.AF_INET
-    return sockets.ends(family, number)
-
-
-def _protocol_of(inode: int) -> str:
-    """Return the protocol of a socket by searching all sockets; "" if it is another one."""
-    for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
-        if _find(_ends(protocol), inode):
-            return protocol
-    return "UNIX" if sockets.unix_end(inode) else ""
-
-
-def _find(ends: Iterable[sockets.End], inode: int) -> sockets.End | None:
-    return next((end for end in ends if end.inode == inode), None)
-
-
-def _other_end(end: sockets.End, ends: Iterable[sockets.End]) -> sockets.End | None:
-    """Return the other end of a connection, if it is on this machine."""
-    own = end.host, end.port, end.peer_host, end.peer_port
-    for other in ends:
-        if (other.peer_host, other.peer_port, other.host, other.port) == own:
-            return other
-    return None
 
 
 def _is_ephemeral(port: int) -> bool:

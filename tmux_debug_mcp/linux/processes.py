@@ -10,7 +10,7 @@ import errno
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 # The environment variable by which a pane's processes are found when they have left its tree.
 # Its value: the name of the supervisor's directory, a slash and the pane's id.
@@ -202,12 +202,14 @@ def shares_our_files(pid: int) -> bool:
     return user == os.geteuid() and len(set(namespaces)) == len(set(roots)) == 1
 
 
-def open_files(pid: int) -> list[str]:
-    """Return the numbers of a process's file descriptors; none if it is gone or another user's."""
-    try:
-        return os.listdir(f"/proc/{pid}/fd")
-    except OSError:
-        return []
+def open_files(pid: int) -> Iterator[str]:
+    """Yield the numbers of a process's file descriptors; none if it is gone or another user's.
+
+    They are listed while they are asked for, since there may be 100,000.
+    """
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
+            yield entry.name
 
 
 def has_open(pid: int, file: os.stat_result) -> bool:

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address
+from itertools import islice
 
 from . import processes
 
@@ -128,18 +129,26 @@ class Listeners:
 
 
 def ends(
-    family: int, protocol: int = socket.IPPROTO_TCP, *, states: int = _ALL_STATES
+    family: int,
+    protocol: int = socket.IPPROTO_TCP,
+    *,
+    states: int = _ALL_STATES,
+    most: int | None = None,
 ) -> list[End]:
-    """Return the sockets of a family and a protocol that are in one of these states, as bits."""
+    """Return the sockets of a family and a protocol that are in one of these states, as bits.
+
+    If there are more than `most`, return that many.
+    """
     request = _INET_REQUEST.pack(family, protocol, 0, states, bytes(48))
     try:
-        return list(map(_inet_end, _ask(request, _NLM_F_DUMP)))
+        return list(map(_inet_end, islice(_ask(request, _NLM_F_DUMP), most)))
     except OSError:
         if protocol != socket.IPPROTO_TCP:
             return []
         name = "tcp6" if family == _V6 else "tcp"
         text = processes.read(f"/proc/net/{name}").decode()
-        return [end for end in read_table(text) if states >> end.state & 1]
+        found = (end for end in read_table(text) if states >> end.state & 1)
+        return list(islice(found, most))
 
 
 def read_table(text: str) -> Iterator[End]:

@@ -3,11 +3,14 @@
 The kernel lists all listening sockets at once. Finding out whose they are means reading the open
 files of processes, which takes as long for each pane. So each pane remembers which sockets are not
 its own: those that were seen before it was made, and those that it has not had for
-`Times.settled_s`.
+`Times.settled_s`. A look reads at most 1,024 descriptors, and the next one goes on from there: a
+pane may have 100,000. Until all were read, nothing is said of what was not found.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes, sockets
@@ -23,6 +26,8 @@ _COMPLAINT = re.compile(
 _PORT = re.compile(r"\bport\W{0,3}(\d{2,5})\b|:(\d{2,5})\b|', (\d{2,5})\)", re.IGNORECASE)
 # The port is near the complaint: in its line, or in one of this many around it.
 _LINES_AROUND = 6
+# How many descriptors a look reads.
+_MAX_READ = 1024
 _NUMBER = re.compile(r"(?<!\d)\d{2,5}(?!\d)")
 
 
@@ -49,6 +54,20 @@ def numbers(command: str) -> list[int]:
     return [int(number) for number in _NUMBER.findall(command)]
 
 
+class _Search(NamedTuple):
+    """A search for sockets that may be the pane's.
+
+    Attributes:
+        version: That of the listeners at its begin.
+        wanted: The inodes of the sockets.
+        descriptors: What is still to be read.
+    """
+
+    version: int
+    wanted: set[int]
+    descriptors: Iterator[tuple[int, int, int]]
+
+
 class Ports:
     """The ports on which the processes of one pane listen.
 
@@ -69,6 +88,7 @@ class Ports:
         # When a socket was first found not to be the pane's.
         self._missed_at: dict[int, float] = {}
         self._settled_version = before
+        self._search: _Search | None = None
 
     def ends(self, listening: Sequence[End] | None = None) -> list[End]:
         """Return the sockets on which the pane's processes listen, sorted by port.
@@ -88,28 +108,38 @@ class Ports:
         return [end for end in listening if end.inode in self._own]
 
     def _find_own(self, listening: set[int]) -> None:
-        """Find out which of the listening sockets are the pane's."""
-        version, now = self._listeners.version, self._clock.now()
+        """Go on finding out which of the listening sockets are the pane's."""
+        now = self._clock.now()
         settled_before = now - self._clock.times.settled_s
-        unknown = {
-            inode
-            for inode in listening - self._own.keys()
-            if self._listeners.since(inode) > self._before
-            and self._missed_at.get(inode, now) >= settled_before
-        }
-        if unknown:
-            for pid in self._place.members():
-                for fd, inode in sockets.sockets_of(pid):
-                    if inode in unknown:
-                        self._own[inode] = (pid, fd)
-        missed = unknown - self._own.keys()
+        if self._search is None:
+            unknown = {
+                inode
+                for inode in listening - self._own.keys()
+                if self._listeners.since(inode) > self._before
+                and self._missed_at.get(inode, now) >= settled_before
+            }
+            self._search = _Search(self._listeners.version, unknown, self._descriptors())
+        search = self._search
+        if search.wanted:
+            read = list(islice(search.descriptors, _MAX_READ))
+            self._own |= {inode: (pid, fd) for pid, fd, inode in read if inode in search.wanted}
+            if len(read) == _MAX_READ:
+                return
+        self._search = None
+        missed = search.wanted - self._own.keys()
         self._missed_at = {
             inode: self._missed_at.get(inode, now)
             for inode in listening - self._own.keys()
             if inode in missed or inode in self._missed_at
         }
         if not missed:
-            self._settled_version = version
+            self._settled_version = search.version
+
+    def _descriptors(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the processes of the pane, each with its descriptors and their sockets or 0."""
+        for pid in self._place.members():
+            for number in processes.open_files(pid):
+                yield pid, int(number), sockets.socket_at(pid, int(number))
 
     def holder(self, port: int, listening: Sequence[End]) -> int | None:
         """Return the process of the pane that listens on a port, None if none does."""

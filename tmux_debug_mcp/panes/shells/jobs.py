@@ -234,7 +234,7 @@ def _free_fd(pid: int) -> int:
 
     If none is free, return 3; the shell replaces what is open there while the script runs.
     """
-    taken = processes.open_files(pid)
+    taken = set(processes.open_files(pid))
     highest = min(_HIGHEST_FD, limits.open_files_limit_of(pid) - 1)
     free = (number for number in range(highest, _LOWEST_FD, -1) if str(number) not in taken)
     return next(free, _LOWEST_FD)
