@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Gate, Tools, eventually, python, until
+from clocks import with_times
+from support import PATIENCE_S, Gate, Tools, eventually, python, until
 
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.panes.ports import Ports
 
 READS_ITSELF = python("import os; os.read(os.pipe()[0], 1)")
 SERVE = """import socket, sys, time
@@ -215,6 +217,37 @@ async def test_wait_of_a_new_pane_for_its_port_ends(tools: Tools, port: int) -> 
     _, facts = await tools.answer("create_pane", command=command, port=port)
 
     assert facts["reason"] == "listens"
+
+
+# Prints that it is ready only once it is let to, after it has listened, and is at work until then.
+READY_LATER = """import os, socket, sys, time
+server = socket.create_server(('127.0.0.1', int(sys.argv[1])))
+print('listening', flush=True)
+while not os.path.exists(sys.argv[2]): pass
+print('ready', flush=True)
+time.sleep(1000)
+"""
+
+
+@with_times(rest_s=PATIENCE_S)
+async def test_line_to_show_that_comes_after_the_port_is_shown(
+    tools: Tools, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "go"
+    listens_on = Ports.listens_on
+
+    def listens_and_lets_go(ports: Ports, number: int) -> bool:
+        listens = listens_on(ports, number)
+        if listens:
+            go.touch()
+        return listens
+
+    monkeypatch.setattr(Ports, "listens_on", listens_and_lets_go)
+    command = f"{python(READY_LATER)} {port} {go}"
+    blocks, facts = await tools.answer("create_pane", command=command, port=port, show="ready")
+
+    assert facts["reason"] == "listens"
+    assert blocks[1].startswith("ready")
 
 
 async def test_wait_for_a_port_ends_with_its_program(tools: Tools, port: int) -> None:

@@ -150,6 +150,8 @@ class _Wait:
             if reason:
                 if reason.is_match and observation.early is None:
                     await self._read_rest_of_line()
+                if reason is Reason.LISTENS and self._conditions.shows.pattern is not None:
+                    await self._read_until_rest()
                 return await report(
                     observation, reason, self._watch.activity, self._conditions.shows
                 )
@@ -280,6 +282,15 @@ class _Wait:
         quiet_s = self._pane.log.quiet_s()
         sent = self._pane.keyboard.last_sent
         return quiet_s if sent is None else min(quiet_s, self._clock.now() - sent.at)
+
+    async def _read_until_rest(self) -> None:
+        """Read what is printed until the pane is at rest: servers tell of their ports late."""
+        until = min(self._deadline, self._clock.now() + self._times.rest_s)
+        async for moment in self._watch.moments(until):
+            if moment.is_at_rest:
+                break
+        await self._pane.drain()
+        await self._observation.read(self._pane.log.size)
 
     async def _read_rest_of_line(self) -> None:
         """Read the rest of the line that matched, if it follows at once."""
