@@ -58,8 +58,8 @@ _STATUSES = [
     (
         "`1`",
         (
-            "The stop pattern matched; the program ended or awaited input first; or a step wasn't "
-            "sent."
+            "The stop pattern matched; the program ended or awaited input first; a step wasn't "
+            "sent; or the program of `create` has failed already."
         ),
     ),
     ("`124`", "Timed out."),

@@ -9,7 +9,7 @@ from .conftest import Shell
 def with_panes(shared: Shell) -> Shell:
     """Return a shell whose server has panes."""
     shared.out("create", "--name", "cat", "echo hello; exec cat")
-    shared.out("create", "--name", "ended", "exit 7")
+    shared.run("create", "--name", "ended", "exit 7")
     shared.out("create", "--name", "to kill", "exec cat")
     shared.out("create", "--name", "shell", "bash --norc")
     return shared
@@ -25,7 +25,12 @@ def with_panes(shared: Shell) -> Shell:
         (["run", "read x"], 126),
         (["run", "--pane", "nope", "true"], 125),
         (["run", "--nope", "true"], 125),
-        (["create", "exit 5"], 0),
+        (["run", "--timeout", "0", "true"], 125),
+        (["create", "exit 5"], 1),
+        (["create", "no-such-program"], 1),
+        (["create", "kill -9 $$"], 1),
+        (["create", "true"], 0),
+        (["create", "--wait-for", "up", "echo up; exit 5"], 0),
         (["create", "--wait-for", "up", "echo up; sleep 100"], 0),
         (["create", "--wait-for", "up", "exit 5"], 1),
         (["create", "--wait-for", "up", "--timeout", "0.2", "sleep 100"], 124),

@@ -336,6 +336,11 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
         raise ArgumentError(
             "Parameter 'cwd' is for a new pane. Omit it, or begin the command with cd."
         )
+    if not timeout_s:
+        raise ArgumentError(
+            "Parameter 'timeout_s' is 0, which leaves the command no time. Give it some, or use "
+            "tmux_create_pane to start something and return at once."
+        )
     new = NewPane(command, cwd=arguments.cwd, is_evictable=True)
     check(new)
     if arguments.show is not None:

@@ -171,4 +171,6 @@ def _status(request: Request, result: types.CallToolResult) -> int:
         return _WAIT_STATUSES.get(reason, DONE)
     # Without a condition, a wait is also for the end, and create and send only wait briefly for
     # output.
-    return DONE
+    is_create = request.tool == VERBS["create"].tool
+    has_failed = facts.get("status") == "exited" and facts.get("exit_code") != 0
+    return OTHERWISE if is_create and has_failed else DONE

@@ -19,8 +19,8 @@ server without a client. `ps` shows all servers, and which one is used.
 In a pane of the server, verbs print only the program's text and errors, as with -q.
 
 Exit status: 0 done; 1 the stop pattern matched, the program ended or awaited input before a match,
-or a step was not sent; 124 timed out; 125 refused or a usage error; 126 the command of `run`
-awaits input. Otherwise, `run` exits with its command's code.
+a step was not sent, or a created program has failed already; 124 timed out; 125 refused or a usage
+error; 126 the command of `run` awaits input. Otherwise, `run` exits with its command's code.
 """
 
 
