@@ -21,18 +21,10 @@ MAX_LOGS_BYTES = 512 << 20
 
 
 class LogEvents:
-    """Wakes the subscribers of logs that grow, with one inotify instance for all of them.
-
-    Attributes:
-        reading: Lock for reading one piece of a log, so that many waiters leave time for other
-            calls.
-        looking: Lock for taking one snapshot of a pane, for the same reason.
-    """
+    """Wakes the subscribers of logs that grow, with one inotify instance for all of them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.reading = anyio.Lock()
-        self.looking = anyio.Lock()
         self._inotify = files.open_inotify()
         self._subscriptions: dict[int, set[Subscription]] = {}
 

@@ -12,7 +12,7 @@ from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
-from .pacing import pieces
+from .pacing import next_turn, pieces
 from .positioning import transcript_from
 
 MAX_PATTERN_CHARACTERS = 1000
@@ -133,12 +133,14 @@ class Scan:
 
         Returns the lines that are new, or may have changed.
         """
+        await next_turn()
         transcript = self._transcript
         while transcript is None or self.position < self._log.kept_from:
             kept = max(self.position, self._log.kept_from)
             self.unseen_bytes += kept - self.position
             self.position = kept
             transcript = self._transcript = await transcript_from(self._log, kept)
+            await next_turn()
         next_keys = self._expect_echo(transcript)
         if next_keys is not None:
             end = min(end, next_keys.cursor)

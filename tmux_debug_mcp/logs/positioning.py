@@ -6,15 +6,13 @@ these. They are derived from the bytes before the cursor, as far back as nearly 
 
 import copy
 
-import anyio.lowlevel
-
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 from tmux_debug_mcp.vt.drawing import Drawing, last_switch
 from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Known, Log
-from .pacing import pieces
+from .pacing import next_turn, pieces
 
 # How far back to look for what the screen shows, and for the line editor and the character sets.
 _SCREEN_BYTES = 8192
@@ -41,8 +39,8 @@ async def transcript_from(log: Log, cursor: int) -> Transcript:
     if known and known.size == size and oldest <= known.cursor <= cursor:
         transcript = known.transcript
         for piece in pieces(log.read(known.cursor, cursor - known.cursor)):
+            await next_turn()
             transcript.feed(piece)
-            await anyio.lowlevel.checkpoint()
         transcript.forget()
     else:
         transcript = await _new_transcript(log, cursor)
@@ -63,11 +61,11 @@ async def _new_transcript(log: Log, cursor: int) -> Transcript:
         sequence=sequence_at(log, cursor - len(screen)),
     )
     # Both look far back where a flood has no escape character, so each gets its own turn.
-    await anyio.lowlevel.checkpoint()
+    await next_turn()
     is_alternate = is_alternate_at(log, cursor)
     for piece in pieces(screen):
+        await next_turn()
         transcript.feed(piece)
-        await anyio.lowlevel.checkpoint()
     if is_alternate:
         transcript.begin_alternate()
     transcript.forget()
@@ -132,7 +130,7 @@ async def drawing_at(log: Log, cursor: int, known: Drawing | None = None) -> Dra
     # All of it at once: the log may be trimmed at each `await`.
     before = log.read(start, cursor - start)
     for piece in pieces(before):
-        await anyio.lowlevel.checkpoint()
+        await next_turn()
         drawing.feed(piece)
     drawing.forget()
     return drawing

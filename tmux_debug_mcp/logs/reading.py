@@ -8,8 +8,6 @@ middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import anyio.lowlevel
-
 from tmux_debug_mcp.vt.charsets import SHIFT_OUT, CharacterSets
 from tmux_debug_mcp.vt.drawing import last_switch
 from tmux_debug_mcp.vt.interpreter import NOTE
@@ -27,7 +25,7 @@ from tmux_debug_mcp.vt.sequences import ANSWERED, unfinished_character_bytes
 from . import excerpts
 from .excerpts import Excerpt
 from .log import Log
-from .pacing import PacedTranscript
+from .pacing import PacedTranscript, next_turn
 from .positioning import blank_transcript, reading_transcript
 
 # A program may print little text in many bytes, as progress bars do. One call reads this much.
@@ -407,7 +405,7 @@ async def _line_feeds(log: Log, start: int, end: int) -> int:
             return (await read_forward(log, start, end, end - start)).text.count("\n")
         lines += piece.count(b"\n")
         position += len(piece)
-        await anyio.lowlevel.checkpoint()
+        await next_turn()
     return lines
 
 
@@ -421,5 +419,5 @@ async def may_be_answered(log: Log, start: int, end: int) -> bool:
         if position + len(data) >= end:
             break
         position += max(len(data) - _QUERY_BYTES, 1)
-        await anyio.lowlevel.checkpoint()
+        await next_turn()
     return False

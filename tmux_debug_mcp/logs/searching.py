@@ -12,15 +12,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import anyio.lowlevel
-
 from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
 from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .excerpts import Excerpt, cut_in_the_middle, joined, note
 from .log import Log
-from .pacing import PacedTranscript, Turns
+from .pacing import PacedTranscript, Turns, next_turn
 from .positioning import sequence_at
 from .reading import clean_text
 
@@ -164,10 +162,10 @@ async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) ->
     """
     found: list[_Match] = []
     while end > start and len(found) < max_lines:
+        await next_turn()
         begin = _line_start(log, max(start, end - _PIECE_BYTES), start)
         found += reversed(await _matches_in(log, begin, end, pattern))
         end = begin
-        await anyio.lowlevel.checkpoint()
     return found[:max_lines]
 
 

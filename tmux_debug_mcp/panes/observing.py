@@ -8,11 +8,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-import anyio.lowlevel
-
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
-from tmux_debug_mcp.logs.pacing import pieces
+from tmux_debug_mcp.logs.pacing import next_turn, pieces
 from tmux_debug_mcp.logs.positioning import sequence_at
 from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.drawing import Drawing
@@ -127,9 +125,8 @@ class Observation:
         position = -1
         while position != self._scan.position:
             position = self._scan.position
-            async with pane.events.reading:
-                lines = await self._scan.step(end, SLICE_BYTES, self.drawing)
-                reason = self.matcher.first(lines)
+            lines = await self._scan.step(end, SLICE_BYTES, self.drawing)
+            reason = self.matcher.first(lines)
             if reason:
                 return reason
             if pane.clock.now() > deadline:
@@ -144,10 +141,9 @@ class Observation:
             data = log.read(self._position, min(_PIECE_BYTES, end - self._position))
             if not data:
                 return
-            async with self.pane.events.reading:
-                for piece in pieces(data):
-                    self.drawing.feed(piece)
-                    await anyio.lowlevel.checkpoint()
+            for piece in pieces(data):
+                await next_turn()
+                self.drawing.feed(piece)
             self._position += len(data)
 
     async def match_screen(self, *, is_look: bool) -> MatchReason | None:

@@ -215,8 +215,7 @@ async def report(
     if end < log.kept_from and not reason.is_match:
         end = log.size
     state = ending or await _state(pane, activity)
-    async with pane.events.reading:  # many waits may end at the same time
-        excerpt = await _shown(observation, reason, ending, end, screen, shows)
+    excerpt = await _shown(observation, reason, ending, end, screen, shows)
     if screen:
         is_cut, is_filtered = bool(excerpt.cut_bytes), shows.pattern is not None
         pane.shown = Shown(end, screen, is_cut, is_filtered)

@@ -16,6 +16,7 @@ from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.errors import PaneLostError, ToolError
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
+from tmux_debug_mcp.logs.pacing import next_turn
 
 from .looking.activity import Activity, ActivityTracker, Awaits
 from .looking.state import State
@@ -139,8 +140,8 @@ class _Wait:
     async def first(self) -> Report:
         """Return a report of what first meets a condition, or of what there is at the deadline."""
         pane, observation = self._pane, self._observation
-        async with pane.events.reading:
-            await pane.ensure_log_writer()
+        await next_turn()
+        await pane.ensure_log_writer()
         if self._is_last_look and not await pane.ending():
             await pane.drain()
         while True:
@@ -265,8 +266,7 @@ class _Wait:
         if pane.keyboard.holder:
             return False
         # With a separate tracker, so the watch does not have to look again and again.
-        async with pane.events.looking:
-            activity = await pane.terminal.observe(ActivityTracker(self._times))
+        activity = await pane.terminal.observe(ActivityTracker(self._times))
         if not activity.is_awaiting or not await self._has_seen_all():
             return False
         if not self._is_fresh(activity):

@@ -68,8 +68,7 @@ class Watch:
 
     async def look(self) -> Activity:
         """Look at the pane, and return what it is doing."""
-        async with self.pane.events.looking:
-            self.activity = await self.pane.terminal.observe(self._tracker)
+        self.activity = await self.pane.terminal.observe(self._tracker)
         # Output wakes a watch much more often than it is worth looking.
         self._look_at = self._clock.now() + self._clock.times.min_look_s
         return self.activity

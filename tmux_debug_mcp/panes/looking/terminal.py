@@ -10,6 +10,7 @@ from tmux_debug_mcp.linux.blocking import Blocked, blocked_on
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import HiddenWaits
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.pacing import next_turn
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 from tmux_debug_mcp.vt.printable import plain_name
 
@@ -154,6 +155,7 @@ class Terminal:
         If the program may await something, a second snapshot confirms it 2 ms later, unless an
         earlier one has shown the same wait.
         """
+        await next_turn()
         return await self._confirmed(self._step(tracker), tracker)
 
     async def _confirmed(self, activity: Activity, tracker: ActivityTracker) -> Activity:
@@ -163,6 +165,7 @@ class Terminal:
         await self._flush()
         self._flushed_wait = number
         await self._clock.sleep(self._times.confirm_s)
+        await next_turn()
         return self._step(tracker)
 
     def _step(self, tracker: ActivityTracker) -> Activity:
