@@ -238,7 +238,7 @@ class TestHostileDirectory:
             here.new_log("debug-2", MARK)
         assert sorted(path.name for path in victim.iterdir()) == before
 
-    def test_mark_of_a_pane_can_not_be_learnt_from_the_index(self, tmp_path: Path) -> None:
+    async def test_mark_of_a_pane_can_not_be_learnt_from_the_index(self, tmp_path: Path) -> None:
         here = Archive(tmp_path)
         mark = "0123456789abcdef"
         log = here.new_log("debug-1", mark)
@@ -256,7 +256,7 @@ class TestHostileDirectory:
         here.record(pane)
         assert mark not in (here.directory / "index.jsonl").read_text()
 
-        found = Archive(tmp_path).find(f"{here.run}/debug-1").log.find_mark()
+        found = await Archive(tmp_path).find(f"{here.run}/debug-1").log.find_mark()
         assert found == (3, 3)
         log.close()
 

@@ -2,8 +2,10 @@
 
 import errno
 import os
+import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.growth import fair_share
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.reading import read_chunk
+from tmux_debug_mcp.vt.marks import PANE_MARK as MARKS
 
 MARK = b"\033\\\033]7777;0123456789abcdef;%d\a"
 
@@ -36,26 +39,88 @@ def append(log: Log, data: bytes) -> None:
         file.write(data)
 
 
-def test_mark_is_found_with_its_offset_and_exit_code(log: Log) -> None:
+async def test_mark_is_found_with_its_offset_and_exit_code(log: Log) -> None:
     append(log, b"output\r\n" + MARK % 3)
 
-    assert log.find_mark() == Mark(8, 3)
+    assert await log.find_mark() == Mark(8, 3)
 
 
 @pytest.mark.parametrize("behind", [0, 1, 65_400, 65_500, 65_536, 200_000])
-def test_mark_is_found_however_much_a_daemon_prints_behind_it(log: Log, behind: int) -> None:
+async def test_mark_is_found_however_much_a_daemon_prints_behind_it(log: Log, behind: int) -> None:
     append(log, b"x" * 100_000 + MARK % 139 + b"y" * behind)
 
-    assert log.find_mark() == Mark(100_000, 139)
+    assert await log.find_mark() == Mark(100_000, 139)
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"output", MARK[:-1] % 3, MARK % 256, b"\033\\\033]7777;fedcba9876543210;3\a"]
 )
-def test_what_is_no_mark_is_none(log: Log, data: bytes) -> None:
+async def test_what_is_no_mark_is_none(log: Log, data: bytes) -> None:
     append(log, data)
 
-    assert log.find_mark() is None
+    assert await log.find_mark() is None
+
+
+async def test_mark_is_found_behind_a_hole_and_only_what_is_new_is_searched_again(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def counted(self: Log, start: int, size: int, read_log: Any = Log.read) -> bytes:  # noqa: ANN401
+        data: bytes = read_log(self, start, size)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(Log, "read", counted)
+    append(log, b"output\r\n")
+    os.truncate(log.path, 64 << 30)
+    assert await log.find_mark() is None
+    assert sum(read) <= 33 << 20
+    read.clear()
+    append(log, b"more" + (MARK % 3)[:-1])
+    assert await log.find_mark() is None
+    append(log, b"\a")
+    assert await log.find_mark() == Mark((64 << 30) + 4, 3)
+    assert sum(read) <= 4096
+
+
+async def test_what_is_no_longer_kept_is_not_searched(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts: list[int] = []
+
+    def noted(self: Log, start: int, size: int, read_log: Any = Log.read) -> bytes:  # noqa: ANN401
+        starts.append(start)
+        data: bytes = read_log(self, start, size)
+        return data
+
+    monkeypatch.setattr(Log, "read", noted)
+    append(log, bytes(1 << 20))
+    log.trim(1 << 16)
+    await log.find_mark()
+
+    assert min(starts) == log.kept_from > 0
+
+
+@given(
+    st.lists(st.sampled_from([MARK % 3, MARK % 0, MARK[:20], b"x" * 3, bytes(40_000)]), max_size=9),
+    st.lists(st.tuples(st.integers(1, 60_000) | st.integers(1, 60), st.booleans()), max_size=99),
+)
+async def test_mark_is_found_whenever_it_is_searched_for(
+    tmp_path_factory: pytest.TempPathFactory, output: list[bytes], steps: list[tuple[int, bool]]
+) -> None:
+    rest = b"".join(output)
+    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as directory:
+        log = Log.create(Path(directory) / "log", "0123456789abcdef")
+        for size, is_trimmed in [*steps, (len(rest), False)]:
+            append(log, rest[:size])
+            rest = rest[size:]
+            if is_trimmed:
+                log.trim(size)
+            kept = log.read(log.kept_from, log.kept_bytes)
+            marks = [(log.kept_from + mark.start(), int(mark[2])) for mark in MARKS.finditer(kept)]
+            assert await log.find_mark() == (marks[-1] if marks else None)
+        log.close()
 
 
 @pytest.mark.parametrize("set_by_s", [0.0, -3600.0, 3600.0])
@@ -74,13 +139,13 @@ def test_clock_that_is_set_does_not_change_for_how_long_a_log_is_quiet(
     assert quiet_s < log.quiet_s()
 
 
-def test_trimmed_log_keeps_its_end_at_the_same_cursor(log: Log) -> None:
+async def test_trimmed_log_keeps_its_end_at_the_same_cursor(log: Log) -> None:
     append(log, bytes(range(256)) * 4096)
     log.trim(100_000)
     append(log, MARK % 3)
 
     assert log.size == 1 << 20 | len(MARK % 3)
-    assert log.find_mark() == Mark(1 << 20, 3)
+    assert await log.find_mark() == Mark(1 << 20, 3)
     assert 100_000 <= log.kept_bytes <= 100_000 + 8192
     assert log.path.stat().st_blocks * 512 <= 100_000 + 16_384
     with log.path.open("rb") as file:
@@ -136,12 +201,12 @@ def test_log_whose_name_stays_is_closed(tmp_path: Path, monkeypatch: pytest.Monk
     assert os.listdir("/proc/self/fd") == open_before
 
 
-def test_closed_log_tells_what_it_was(log: Log) -> None:
+async def test_closed_log_tells_what_it_was(log: Log) -> None:
     append(log, b"x" * 5000)
     log.close()
     log.close()
 
-    assert (log.size, log.find_mark(), log.is_closed) == (5000, None, True)
+    assert (log.size, await log.find_mark(), log.is_closed) == (5000, None, True)
     assert log.read(0, 100) == b""
 
 

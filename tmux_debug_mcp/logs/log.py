@@ -17,10 +17,13 @@ from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 
+from .pacing import next_turn
 from .timing import MAX_TIMING_BYTES, Timing
 
-# We search for the end mark backwards, in pieces that overlap by the length of a mark.
+# We search for the end mark backwards, in pieces that overlap by the length of a mark. Retention
+# keeps less than this, unless the file system has no holes.
 _PIECE_BYTES = 1 << 16
+_MAX_SEARCHED_BYTES = 32 << 20
 _MAX_EXIT_CODE = 255
 # Holes begin and end at multiples of this.
 _BLOCK_BYTES = 4096
@@ -81,6 +84,7 @@ class Log:
         self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = files.first_data(fd)
         self.known: Known | None = None
+        self._unmarked_to = 0  # there is no end mark before
         self._made_at = self._grew_at = self._looked_at = self._clock.now()
         self._size_at_look = 0
 
@@ -246,20 +250,28 @@ class Log:
         self.kept_from = end
         return True
 
-    def find_mark(self) -> Mark | None:
-        """Return the program's end mark, the last one if there are several; None without one."""
+    async def find_mark(self) -> Mark | None:
+        """Return the program's end mark, the last one if there are several; None without one.
+
+        Only what is kept is searched, at most its newest 32 MiB, and after a search without success
+        only what is new. A daemon may print after the mark, for the 5 s that pane.sh stays at most.
+        """
         if self.is_closed:
             return None
-        end = self.size
-        while end > 0:
-            start = max(0, end - _PIECE_BYTES)
+        end = size = self.size
+        known = self._unmarked_to - MAX_MARK_BYTES
+        oldest = max(self.kept_from, known, size - _MAX_SEARCHED_BYTES)
+        while end > oldest:
+            start = max(oldest, end - _PIECE_BYTES)
             for match in reversed(list(PANE_MARK.finditer(self.read(start, end - start)))):
                 nonce, exit_code = match[1].decode(), int(match[2])
                 if exit_code <= _MAX_EXIT_CODE and self._nonce in (nonce, nonce_digest(nonce)):
                     return Mark(start + match.start(), exit_code)
-            if start == 0:
-                return None
+            if start == oldest:
+                break
             end = start + MAX_MARK_BYTES
+            await next_turn()
+        self._unmarked_to = max(self._unmarked_to, size)
         return None
 
 

@@ -208,7 +208,7 @@ class Pane:
         begin = self.clock.now()
         with self.events.subscribe(self.log) as subscription:
             while True:
-                mark = self.log.find_mark()
+                mark = await self.log.find_mark()
                 if mark:
                     return self._ended_with(mark)
                 leader = self.place.living_leader()
@@ -424,8 +424,9 @@ class Pane:
             else:
                 raise
         if self._ended is None:
-            mark = self.log.find_mark()
-            self._ended = self._ended_with(mark) if mark else self._ended_now(None)
+            mark = await self.log.find_mark()
+            ended = self._ended_with(mark) if mark else self._ended_now(None)
+            self._ended = self._ended or ended
         raise PaneLostError(self.id)
 
     async def end(self, signals: Iterable[int]) -> State:

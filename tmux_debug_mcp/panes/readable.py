@@ -32,7 +32,7 @@ class KeptPane:
     async def state(self) -> State:
         """Return how the program ended: lost, if it ended with its server."""
         runtime_s = max(0.0, self.log.written_at - self._kept.entry.started_at)
-        mark = self.log.find_mark()
+        mark = await self.log.find_mark()
         if mark:
             return ended_state(mark.exit_code, runtime_s, mark.offset)
         lost = ended_state(None, runtime_s, self.log.size)
