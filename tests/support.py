@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -302,6 +302,16 @@ def run_of(tools: Caller) -> str:
     """Return the name of the server run, where logs are kept."""
     assert tools.engine.archive is not None
     return tools.engine.archive.run
+
+
+def done(work: Generator[int, None, T]) -> T:
+    """Return what work returns that is done in pieces."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def pauses() -> Iterator[float]:

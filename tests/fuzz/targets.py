@@ -16,6 +16,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import orjson
+from support import done
 
 from tmux_debug_mcp.clients import agent_file, jsonc, toml_text, yaml_text
 from tmux_debug_mcp.clients.formats import FormatError
@@ -127,9 +128,9 @@ def echo(data: bytes) -> None:
 def capture(data: bytes) -> None:
     """A capture of tmux gives rows and a picture, whatever it contains."""
     data, (columns, height) = _split(data, 200, 60)
-    for line in captured_lines(data):
+    for line in done(captured_lines(data)):
         assert line == line.rstrip(" \t")
-    found = highlighted_row(data, height)
+    found = done(highlighted_row(data, height))
     assert found is None or 0 <= found.row <= data.count(b"\n")
     cells = captured_cells(data, widens_emoji=True)[:height]
     assert all(cell.width in (1, 2) and cell.text for row in cells for cell in row)

@@ -6,8 +6,8 @@ So other calls are answered meanwhile.
 import pytest
 from turns import largest_turns, works
 
-from tmux_debug_mcp.logs.pacing import TURN_WORK
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.turns import TURN_WORK
 
 # The most work of a turn. How long that takes is a figure of `./dev bench`.
 MOST = {

@@ -1,6 +1,7 @@
 """The row of a screen that is highlighted: told from a capture with attributes."""
 
 import pytest
+from support import done
 
 from tmux_debug_mcp.vt.captured import highlighted_row
 
@@ -91,7 +92,7 @@ def curses_menu(active: int, attribute: str = "\033[7m") -> str:
     ],
 )
 def test_one_row_among_others_is_highlighted(capture: str, row: int | None) -> None:
-    found = highlighted_row(capture.encode(), height=capture.count("\n") + 1)
+    found = done(highlighted_row(capture.encode(), height=capture.count("\n") + 1))
     assert (found.row if found else None) == row
 
 
@@ -109,7 +110,7 @@ def test_one_row_among_others_is_highlighted(capture: str, row: int | None) -> N
     ],
 )  # fmt: skip
 def test_what_is_highlighted_is_told_without_the_rest_of_its_row(capture: str, text: str) -> None:
-    found = highlighted_row(capture.encode(), height=24)
+    found = done(highlighted_row(capture.encode(), height=24))
     assert found
     assert found.text.strip() == text
 
@@ -117,8 +118,8 @@ def test_what_is_highlighted_is_told_without_the_rest_of_its_row(capture: str, t
 def test_row_that_is_chosen_is_told_beside_a_heading_only_if_it_is_the_only_one() -> None:
     chosen = "\033[30;46m"
     # The heading of htop is highlighted as well, so no row is named rather than a wrong one.
-    assert highlighted_row(HTOP.format("", chosen).encode(), height=6) is None
+    assert done(highlighted_row(HTOP.format("", chosen).encode(), height=6)) is None
     alone = HTOP.replace("\033[30;42m", "").format("", chosen)
-    found = highlighted_row(alone.encode(), height=6)
+    found = done(highlighted_row(alone.encode(), height=6))
     assert found
     assert found.row == 3

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from turns import around_turns
 
-from tmux_debug_mcp.logs.pacing import TURN_WORK, Turns, next_turn, pieces, work_of
+from tmux_debug_mcp.logs.pacing import pieces, work_of
+from tmux_debug_mcp.turns import TURN_WORK, Turns, next_turn
 
 
 @given(

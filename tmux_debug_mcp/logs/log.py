@@ -13,11 +13,11 @@ from typing import NamedTuple, Self
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
+from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .pacing import next_turn
 from .timing import MAX_TIMING_BYTES, Timing
 
 # We search for the end mark backwards, in pieces that overlap by the length of a mark. Retention

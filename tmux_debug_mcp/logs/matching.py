@@ -7,12 +7,13 @@ from enum import StrEnum
 from typing import Any
 
 from tmux_debug_mcp.errors import ArgumentError, PatternError
+from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
-from .pacing import next_turn, pieces
+from .pacing import pieces
 from .positioning import transcript_from
 
 MAX_PATTERN_CHARACTERS = 1000

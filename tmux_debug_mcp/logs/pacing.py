@@ -1,83 +1,16 @@
-"""Pacing: long work is done in turns of the event loop, between which other calls run.
+"""Pacing: output in pieces of at most a turn's work, and what a terminal makes of them."""
 
-A turn has one piece of work of one task. Every other turn goes to a task that has had the fewest
-turns, so a call with little to do is answered soon, however many others have much to do; the rest
-go to those that have waited longest. So nobody needs a lock to leave time for others.
-Work is counted, not timed, so a turn ends at the same byte on each machine. `./dev bench` reports
-how long the slowest takes: up to 8 ms on ours, so two fit into 50 ms on a machine a third as fast.
-"""
-
-import itertools
 from collections.abc import Iterator
-from contextvars import ContextVar
 
-import anyio
-from anyio.lowlevel import RunVar
-
+from tmux_debug_mcp.turns import TURN_WORK, Turns
 from tmux_debug_mcp.vt.marks import without_paths
 from tmux_debug_mcp.vt.rows import text_of
 from tmux_debug_mcp.vt.transcript import Transcript
 
-# The most work of a turn. The unit is what a terminal takes at worst for a printed byte.
-TURN_WORK = 1 << 13
 # The work for a control character, or for CR LF. Each sequence begins with one, and nothing else
 # can make a terminal scroll, or clear a screen of 200 rows.
 _CONTROL_WORK = 1 << 5
 _CONTROLS = bytes([*range(0x20), 0x7F])
-
-
-class _Line:
-    """The tasks of an event loop that wait for their turns."""
-
-    def __init__(self) -> None:
-        # Those that wait longest come first: how many turns each has had, its number, its call.
-        self._waiting: list[tuple[int, int, anyio.Event]] = []
-        self._numbers = itertools.count()
-        self._is_called = False  # somebody has the next turn
-        self._is_for_least = False  # it was somebody with the fewest turns
-
-    async def turn(self, turns: int) -> None:
-        """Wait for a task's turn, given how many it has had."""
-        place = (turns, next(self._numbers), anyio.Event())
-        self._waiting.append(place)
-        if not self._is_called:
-            self._call_next()
-        *_, called = place
-        try:
-            await called.wait()
-        except BaseException:
-            if called.is_set():
-                self._call_next()
-            else:
-                self._waiting.remove(place)
-            raise
-        # Who is called now runs in the next turn of the loop, after this task's work.
-        self._call_next()
-
-    def _call_next(self) -> None:
-        self._is_called = bool(self._waiting)
-        if self._waiting:
-            self._is_for_least = not self._is_for_least
-            place = min(self._waiting) if self._is_for_least else self._waiting[0]
-            self._waiting.remove(place)
-            *_, called = place
-            called.set()
-
-
-_LINE = RunVar[_Line]("line")
-# How many turns a task has had.
-_TURNS = ContextVar("turns", default=0)
-
-
-async def next_turn() -> None:
-    """Wait for a turn of the event loop in which no other task does a piece of paced work."""
-    line = _LINE.get(None)
-    if line is None:
-        line = _Line()
-        _LINE.set(line)
-    turns = _TURNS.get()
-    _TURNS.set(turns + 1)
-    await line.turn(turns)
 
 
 def work_of(data: bytes) -> int:
@@ -97,20 +30,6 @@ def pieces(data: bytes | bytearray) -> Iterator[bytes]:
             work = work_of(piece)
         yield piece
         position += len(piece)
-
-
-class Turns:
-    """Counts the work of a task, which waits for its next turn when a turn's work is done."""
-
-    def __init__(self) -> None:
-        self._room = 0
-
-    async def take(self, work: int) -> None:
-        """Begin the next turn unless this one has room for so much more work."""
-        if work > self._room:
-            await next_turn()
-            self._room = TURN_WORK
-        self._room -= work
 
 
 class PacedTranscript:

@@ -6,13 +6,14 @@ these. They are derived from the bytes before the cursor, as far back as nearly 
 
 import copy
 
+from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 from tmux_debug_mcp.vt.drawing import Drawing, last_switch
 from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Known, Log
-from .pacing import next_turn, pieces
+from .pacing import pieces
 
 # How far back to look for what the screen shows, and for the line editor and the character sets.
 _SCREEN_BYTES = 8192

@@ -8,6 +8,7 @@ middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.charsets import SHIFT_OUT, CharacterSets
 from tmux_debug_mcp.vt.drawing import last_switch
 from tmux_debug_mcp.vt.interpreter import NOTE
@@ -25,7 +26,7 @@ from tmux_debug_mcp.vt.sequences import ANSWERED, unfinished_character_bytes
 from . import excerpts
 from .excerpts import Excerpt
 from .log import Log
-from .pacing import PacedTranscript, next_turn
+from .pacing import PacedTranscript
 from .positioning import blank_transcript, reading_transcript
 
 # A program may print little text in many bytes, as progress bars do. One call reads this much.

@@ -12,13 +12,14 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tmux_debug_mcp.turns import Turns, next_turn
 from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
 from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .excerpts import Excerpt, cut_in_the_middle, joined, note
 from .log import Log
-from .pacing import PacedTranscript, Turns, next_turn
+from .pacing import PacedTranscript
 from .positioning import sequence_at
 from .reading import clean_text
 

@@ -17,6 +17,7 @@ from tmux_debug_mcp.logs.reading import read_screens
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
+from tmux_debug_mcp.turns import in_turns
 from tmux_debug_mcp.vt.captured import (
     ScreenRows,
     captured_lines,
@@ -64,7 +65,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
     async def captured(rows: int) -> tuple[list[str], bool]:
         with_history = (*_JOINED_LINES, "-S", f"-{rows}")
         data, facts = await _capture(pane, with_history, _JOINED_LINES)
-        return captured_lines(data, ansi=ansi), rows >= facts["history_size"]
+        return await in_turns(captured_lines(data, ansi=ansi)), rows >= facts["history_size"]
 
     return with_commands(await last_lines(captured, lines), pane.jobs.commands)
 
@@ -83,16 +84,19 @@ async def capture_screen(pane: Pane) -> Screen:
     return Screen(columns, facts["pane_height"], cursor, bool(facts["cursor_flag"]), cells)
 
 
-async def capture_screen_rows(pane: Pane) -> ScreenRows:
-    """Return the rows of the screen.
+async def capture_screen_rows(pane: Pane, *, finds_highlight: bool = False) -> ScreenRows:
+    """Return the rows of the screen. The one that is highlighted is found only if asked for.
 
     Raises:
         PaneLostError: The pane is gone.
     """
     data, facts = await _capture(pane, _ROWS)
-    rows = with_commands("\n".join(captured_lines(data)), pane.jobs.commands).split("\n")
+    text = "\n".join(await in_turns(captured_lines(data)))
+    rows = with_commands(text, pane.jobs.commands).split("\n")
     size = facts["pane_width"], facts["pane_height"]
-    highlighted = highlighted_row(data, facts["pane_height"])
+    highlighted = None
+    if finds_highlight:
+        highlighted = await in_turns(highlighted_row(data, facts["pane_height"]))
     return ScreenRows(rows, size, bool(facts["alternate_on"]), highlighted)
 
 
@@ -118,7 +122,8 @@ async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) 
     With `ansi`, escape sequences keep colours and attributes.
     """
     data, _ = await _capture(pane, (*_ROWS, "-S", str(start), "-E", str(end)))
-    return with_commands("\n".join(captured_lines(data, ansi=ansi)), pane.jobs.commands)
+    lines = await in_turns(captured_lines(data, ansi=ansi))
+    return with_commands("\n".join(lines), pane.jobs.commands)
 
 
 async def capture_screen_as_text(pane: Pane) -> str:

@@ -28,12 +28,12 @@ from tmux_debug_mcp.linux.sockets import End, Listeners
 from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.growth import LogEvents, Retention
 from tmux_debug_mcp.logs.log import Log, nonce_digest
-from tmux_debug_mcp.logs.pacing import TURN_WORK, Turns
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
 from tmux_debug_mcp.tmux.supervisor import temporary_directory
 from tmux_debug_mcp.tmux.users_server import UsersServer
+from tmux_debug_mcp.turns import TURN_WORK, Turns
 from tmux_debug_mcp.vt.printable import plain_name
 
 from .creation import NewPane, check_size, directory, path_of, remove, start

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
-from tmux_debug_mcp.logs.pacing import next_turn, pieces
+from tmux_debug_mcp.logs.pacing import pieces
 from tmux_debug_mcp.logs.positioning import sequence_at
+from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import rows_without_typed

@@ -239,7 +239,7 @@ class Pane:
                 return None
         except PaneLostError:
             return self._ended
-        mark = self.log.find_mark()
+        mark = await self.log.find_mark()
         if mark:
             return self._ended_with(mark)
         if status:

@@ -240,7 +240,7 @@ async def _screen(observation: Observation) -> ScreenRows | None:
         if not observation.drawing.is_on:
             return None
         try:
-            screen = await capture_screen_rows(pane)
+            screen = await capture_screen_rows(pane, finds_highlight=True)
         except PaneLostError:
             return None
         if screen.is_alternate == observation.drawing.is_alternate:

@@ -16,7 +16,7 @@ from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.errors import PaneLostError, ToolError
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
-from tmux_debug_mcp.logs.pacing import next_turn
+from tmux_debug_mcp.turns import next_turn
 
 from .looking.activity import Activity, ActivityTracker, Awaits
 from .looking.state import State

@@ -31,6 +31,7 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.turns import in_turns
 from tmux_debug_mcp.vt.captured import captured_lines
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.steps import confirmation
@@ -254,7 +255,7 @@ class UsersServer:
             ("display-message", "-p", "-t", pane_id, facts_format),
             ("capture-pane", "-p", "-e", "-t", pane_id, *flags),
         )
-        facts, *lines = captured_lines(output.encode(), ansi=ansi)
+        facts, *lines = await in_turns(captured_lines(output.encode(), ansi=ansi))
         is_alternate, history_rows = facts.split()
         return (is_alternate == "1", int(history_rows)), lines
 

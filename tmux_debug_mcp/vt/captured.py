@@ -1,12 +1,14 @@
 """Captures of a terminal's screen and history as text. No I/O.
 
 A capture with attributes (tmux(1), capture-pane -e) contains SGR sequences, whose effect continues
-in the next lines, and SO and SI around letters of the line drawing set.
+in the next lines, and SO and SI around letters of the line drawing set. It may have megabytes, as
+each cell may have its own colours. So functions yield, before each piece of work, how much that is
+(see `turns.py`), and return what they find.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
@@ -18,8 +20,17 @@ Style = tuple[str, bool]
 _USUAL: Style = ("", False)
 
 _BLANKS = " \t"
+_NO_BLANKS = dict.fromkeys(map(ord, _BLANKS))
 _SGR = re.compile(SGR)
 _INVISIBLE = re.compile(f"{SGR}|{LINK}")
+# Blanks and SGR sequences, the last one first and each of them reversed.
+_END = re.compile(r"[ \t]*(?:m[0-9;:]*\[\033[ \t]*)*")
+# A piece is cut before a sequence or a line feed.
+_PIECE_BYTES = 1 << 13
+_END_CHARACTERS = 1 << 13
+_CUT = re.compile(rb"\n|\033[\[\]]")
+# So many bytes of text are as much work as a sequence.
+_TEXT_BYTES = 1 << 6
 # Letters of the line drawing set, between SO and SI, and an SI by itself.
 _DRAWN = re.compile(r"\016([^\017]*)|\017")
 # Letters that stand for lines of boxes, in one row.
@@ -28,41 +39,66 @@ _FRAMES = re.compile(r"(?<=\016)[a-z`~]+")
 _BACKGROUND = re.compile("4[0-7]|10[0-7]")
 # Groups: the parameters of an SGR, and text; neither for a link.
 _SGR_OR_TEXT = re.compile(rf"\033\[([0-9;:]*)m|{LINK}|([^\033]+|\033)")
+# A sequence is so much more work where its style is looked at.
+_STYLE_WORK = 4
 # Group: a sequence among these letters.
 _LETTERS = re.compile(rf"({_INVISIBLE.pattern})|[^\033]+")
 
 
-def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
+def captured_lines(data: bytes, *, ansi: bool = False) -> Generator[int, None, list[str]]:
     """Return the lines of a capture with attributes, with line drawing in place of its letters.
 
     They have no trailing blanks, and no blank lines at the end. `ansi` keeps the attributes.
     """
-    text = data.decode(errors="replace")
-    is_plain = "\033" not in text and SHIFT_OUT not in text and SHIFT_IN not in text
-    if not is_plain:
+    parts = []
+    is_drawn = False  # between SO and SI
+    for piece in _pieces(data):
+        yield _work(piece)
+        text = piece.decode(errors="replace")
+        if is_drawn:
+            text = SHIFT_OUT + text
+        is_drawn = text.rfind(SHIFT_OUT) > text.rfind(SHIFT_IN)
         text = with_line_drawing(text)
-        if not ansi:
-            text = _INVISIBLE.sub("", text)
-    if "\033" in text:
-        lines = [_without_end(line) for line in text.split("\n")]
-    else:
-        lines = [line.rstrip(_BLANKS) for line in text.split("\n")]
-    while lines and not _SGR.sub("", lines[-1]):
-        lines.pop()
-    return lines
+        parts.append(text if ansi else _INVISIBLE.sub("", text))
+    lines = []
+    count = 0  # up to the last line that is not blank
+    for line in "".join(parts).split("\n"):
+        shown, end = yield from _split_end(line)
+        lines.append(shown + end)
+        if shown:
+            count = len(lines)
+    return lines[:count]
 
 
-def _without_end(line: str) -> str:
-    """Return a line without blanks at its end; SGR sequences after or between them stay."""
-    kept = ""
-    line = line.rstrip(_BLANKS)
-    while line.endswith("m"):
-        sequence = _SGR.fullmatch(line, line.rfind("\033"))
-        if sequence is None:
-            break
-        kept = sequence[0] + kept
-        line = line[: sequence.start()].rstrip(_BLANKS)
-    return line + kept
+def _pieces(data: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(data):
+        cut = _CUT.search(data, start + _PIECE_BYTES)
+        end = cut.start() if cut else len(data)
+        yield data[start:end]
+        start = end
+
+
+def _work(piece: bytes) -> int:
+    return 1 + piece.count(b"\033") + len(piece) // _TEXT_BYTES
+
+
+def _split_end(line: str) -> Generator[int, None, tuple[str, str]]:
+    """Return a line up to its blank end, and the SGR sequences that stay of that."""
+    if not line.endswith("m"):
+        line = line.rstrip(_BLANKS)
+    if not line.endswith("m"):
+        return line, ""
+    reversed_line = line[::-1]
+    size = 0
+    is_end = True
+    while is_end:
+        yield _END_CHARACTERS // _TEXT_BYTES
+        end = _END.match(reversed_line, size, size + _END_CHARACTERS)
+        is_end = end is not None and end.end() > size
+        size = end.end() if end else size
+    shown = len(line) - size
+    return line[:shown], line[shown:].translate(_NO_BLANKS)
 
 
 def with_line_drawing(capture: str) -> str:
@@ -116,7 +152,7 @@ class ScreenRows(NamedTuple):
     highlighted: Highlight | None
 
 
-def highlighted_row(data: bytes, height: int) -> Highlight | None:
+def highlighted_row(data: bytes, height: int) -> Generator[int, None, Highlight | None]:
     """Return the row that is highlighted among rows that are not.
 
     Most of its letters are reversed or on a different background from the rows next to it. The
@@ -125,7 +161,7 @@ def highlighted_row(data: bytes, height: int) -> Highlight | None:
     Without such a row, it is the row of the button that is highlighted among others. None if no row
     is highlighted, or several are.
     """
-    rows = _texts_by_style(data)
+    rows = yield from _texts_by_style(data)
     numbers = list(rows)
     styles = {number: next(iter(texts)) for number, texts in rows.items()}
     found = []
@@ -142,12 +178,13 @@ def highlighted_row(data: bytes, height: int) -> Highlight | None:
     return Highlight(found[0], rows[found[0]][styles[found[0]]]) if len(found) == 1 else None
 
 
-def _texts_by_style(data: bytes) -> dict[int, dict[Style, str]]:
+def _texts_by_style(data: bytes) -> Generator[int, None, dict[int, dict[Style, str]]]:
     """Return the texts of each row with letters, by their styles, that of most letters first."""
     rows: dict[int, dict[Style, str]] = {}
     background, is_reversed = _USUAL
-    text = _FRAMES.sub("", data.decode(errors="replace"))
-    for number, line in enumerate(text.split("\n")):
+    for number, row in enumerate(data.split(b"\n")):
+        yield _STYLE_WORK * _work(row)
+        line = _FRAMES.sub("", row.decode(errors="replace"))
         letters: Counter[Style] = Counter()
         spans: dict[Style, tuple[int, int]] = {}
         plain = ""

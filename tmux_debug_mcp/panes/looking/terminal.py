@@ -10,8 +10,8 @@ from tmux_debug_mcp.linux.blocking import Blocked, blocked_on
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import HiddenWaits
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.pacing import next_turn
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
+from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.printable import plain_name
 
 from .activity import (
