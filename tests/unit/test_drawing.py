@@ -66,6 +66,31 @@ def test_spans_are_what_was_drawn() -> None:
     assert drawing.all_spans() == [(168, 168)]
 
 
+def test_of_many_spans_the_first_and_the_newest_are_kept_and_the_rest_as_one() -> None:
+    flash = b"a\033[?1049hx\033[?1049l"
+    drawing, bytewise = Drawing(), Drawing()
+    for number in range(1, 5001):
+        drawing.feed(flash)
+        for byte in range(len(flash)):
+            bytewise.feed(flash[byte : byte + 1])
+        spans = [(start + 1, start + 10) for start in range(0, number * len(flash), len(flash))]
+        known = drawing.all_spans()
+        if drawing.forgotten is None:
+            assert known == spans
+        else:
+            at = known.index(drawing.forgotten)
+            (start, _), (_, end) = spans[at], spans[len(spans) - len(known) + at]
+            assert known == [*spans[:at], (start, end), *spans[len(spans) - len(known) + at + 1 :]]
+        assert len(known) <= 520
+
+    assert bytewise.all_spans() == drawing.all_spans()
+    copy = drawing.copy()
+    copy.feed(flash)
+    assert bytewise.all_spans() == drawing.all_spans()
+    drawing.forget()
+    assert drawing.forgotten is None
+
+
 @pytest.mark.parametrize(
     ("stream", "span"),
     [

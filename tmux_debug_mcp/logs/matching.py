@@ -140,6 +140,7 @@ class Scan:
             kept = max(self.position, self._log.kept_from)
             self.unseen_bytes += kept - self.position
             self.position = kept
+            drawing.skip_to(kept)
             transcript = self._transcript = await transcript_from(self._log, kept)
             await next_turn()
         next_keys = self._expect_echo(transcript)

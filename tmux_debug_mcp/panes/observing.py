@@ -139,6 +139,7 @@ class Observation:
         log = self.pane.log
         while self._position < end:
             self._position = max(self._position, log.kept_from)
+            self.drawing.skip_to(self._position)
             data = log.read(self._position, min(_PIECE_BYTES, end - self._position))
             if not data:
                 return

@@ -7,6 +7,7 @@ the changed rows appear. A program that has crashed leaves no screen, so its las
 it printed then.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import clean_text, read_abridged
 from tmux_debug_mcp.logs.searching import matching_lines
+from tmux_debug_mcp.turns import Turns
 from tmux_debug_mcp.vt.captured import ScreenRows
 
 from .capturing import capture_screen_rows, screen_rows_at, screens_at
@@ -54,6 +56,8 @@ _TOGETHER_BYTES = 1 << 16
 # How far back to look for the beginning of the line that a step was typed in.
 _MAX_LINE_BYTES = 4096
 
+# The work of finding the line of a step, in units of `Turns`: some microseconds.
+_STEP_WORK = 1 << 4
 # Of this many steps at most, the newest, screens are worked out.
 _MAX_STEPS = 50
 
@@ -267,7 +271,7 @@ async def _shown(
     shows: Shows,
 ) -> Excerpt:
     spans = _spans(observation, end)
-    parts = _parts(observation, spans, end)
+    parts = await _parts(observation, spans, end)
     if shows.pattern is not None:
         return await _matching(observation, parts, spans, screen, shows.pattern)
     room = shows.max_characters
@@ -329,12 +333,25 @@ def _size(excerpts: Iterable[Excerpt]) -> int:
 
 
 def _spans(observation: Observation, end: int) -> list[tuple[int, int]]:
-    """Return the parts of the observed output, up to a cursor, that were drawn on the screen."""
-    spans = observation.drawing.all_spans()
-    return [(first, min(last, end)) for first, last in spans if first < end]
+    """Return the parts of the observed output, up to a cursor, that were drawn on the screen.
+
+    They are in order. Those that are no longer kept are left out, like all that was printed there.
+    """
+    spans, kept_from = observation.drawing.all_spans(), observation.pane.log.kept_from
+    return [(first, min(last, end)) for first, last in spans if first < end and last > kept_from]
 
 
-def _parts(
+def _forgotten(
+    observation: Observation, parts: Sequence[tuple[int, int]]
+) -> Sequence[tuple[int, int]]:
+    """Return the part between others of which it is no longer known what was drawn, if any."""
+    part = observation.drawing.forgotten
+    if not part or not parts or part[1] <= observation.pane.log.kept_from:
+        return []
+    return [part] if parts[0][0] < part[0] < parts[-1][0] else []
+
+
+async def _parts(
     observation: Observation, spans: Sequence[tuple[int, int]], end: int
 ) -> list[tuple[int, int]]:
     """Return the parts of the output that are lines: those outside the spans, step by step.
@@ -343,13 +360,20 @@ def _parts(
     """
     log, start = observation.pane.log, min(observation.cursor, end)
     bounds = {start, end}
+    turns = Turns()
     for cursor in observation.steps[1:]:
+        await turns.take(_STEP_WORK)
         begin = max(log.kept_from, start, cursor - _MAX_LINE_BYTES)
         line_end = log.read(begin, max(0, cursor - begin)).rfind(b"\n")
         if line_end >= 0:
             bounds.add(min(end, begin + line_end + 1))
     drawn = set(spans)
-    bounds = {bound for bound in bounds if not any(first < bound < last for first, last in spans)}
+    last_of = dict(spans)
+    firsts = sorted(last_of)
+    for bound in list(bounds):
+        number = bisect_left(firsts, bound)  # of the first span that does not begin before it
+        if number and bound < last_of[firsts[number - 1]]:
+            bounds.remove(bound)
     bounds.update(*spans)
     return [part for part in pairwise(sorted(bounds)) if part not in drawn]
 
@@ -362,12 +386,13 @@ async def _lines(
     most = max(2, max_characters // STEP_CHARACTERS)
     parts = _fewer(parts, most)
     extra = max(0, len(parts) - most)
-    if extra and sum(end - start for start, end in parts) <= _TOGETHER_BYTES:
+    forgotten = _forgotten(observation, parts)
+    if extra and not forgotten and sum(end - start for start, end in parts) <= _TOGETHER_BYTES:
         together = await _read_together(observation.pane.log, parts, max_characters)
         return [(parts[0][0], together)]
     # The middle is left out, as in a long text.
     head_count = most // 4
-    left_out = parts[head_count : head_count + extra]
+    left_out = [*parts[head_count : head_count + extra], *forgotten]
     parts = [*parts[:head_count], *parts[head_count + extra :]]
     excerpts = [await _read(observation, part, max_characters, shows) for part in parts]
     room = max_characters
@@ -515,6 +540,7 @@ async def _matching(
         lines, number = await matching_lines(log, start, end, expression, MAX_SHOWN_LINES)
         found.append((start, Excerpt(lines, [])))
         count += number
+    found += [(start, gap(0, end - start)) for start, end in _forgotten(observation, parts)]
     text = newest_lines(joined(*_in_order(steps, found)), MAX_SHOWN_LINES)
     shown = len(text.lines) - len(text.notes)
     if count > shown:

@@ -44,6 +44,9 @@ _ERASURE_BYTES = 4
 _OVERLAP_BYTES = 22
 # The group of a move to the first place.
 _HOME = 3
+# Of more spans than this, some in the middle are forgotten. No result shows lines between so many.
+_MAX_SPANS = 512
+_FIRST_SPANS = 64
 
 
 class Drawing:
@@ -54,7 +57,9 @@ class Drawing:
         rows: How many rows the screen has.
         is_alternate: The alternate screen is on.
         spans: The parts of the output that drew, each from one cursor to another, in order,
-            without the current one.
+            without the current one. If there are many, only the first and the newest.
+        forgotten: The part of the output from the first to the last span between these that is
+            forgotten, with all that was printed between them; None if none is.
         on_since: Where the last drawing began: the cursor after its first sequence, and after an
             erasure of the screen right after that.
     """
@@ -69,6 +74,7 @@ class Drawing:
         self.start = start
         self.is_alternate = is_alternate
         self.spans: list[tuple[int, int]] = []
+        self.forgotten: tuple[int, int] | None = None
         self.rows = rows
         self._is_addressed = False
         self.on_since = start
@@ -101,15 +107,25 @@ class Drawing:
         return other
 
     def all_spans(self) -> list[tuple[int, int]]:
-        """Return the spans and the current one, up to the end."""
-        if not self.is_on:
-            return list(self.spans)
-        return [*self.spans, (self._begun_at, self._end)]
+        """Return the spans, what is forgotten as one, and the current one up to the end."""
+        spans = list(self.spans)
+        if self.forgotten:
+            spans.insert(_FIRST_SPANS, self.forgotten)
+        if self.is_on:
+            spans.append((self._begun_at, self._end))
+        return spans
 
     def forget(self) -> None:
         """Forget the spans so far; a current one begins here."""
         self.start = self._begun_at = self._moved_to = self._end
         self.spans.clear()
+        self.forgotten = None
+
+    def skip_to(self, cursor: int) -> None:
+        """Go on at a cursor; the output before it that did not go by is no longer to be had."""
+        if cursor > self._end:
+            self._end = cursor
+            self._overlap = b""
 
     def feed(self, data: bytes | bytearray) -> None:
         """Take the next bytes of output."""
@@ -195,6 +211,12 @@ class Drawing:
     def _stop(self, cursor: int) -> None:
         if self.is_on and cursor > self._begun_at:
             self.spans.append((self._begun_at, cursor))
+        if len(self.spans) > _MAX_SPANS:
+            middle = slice(_FIRST_SPANS, _MAX_SPANS // 2)
+            first, *_, last = self.spans[middle]
+            start, _ = self.forgotten or first
+            self.forgotten = (start, last[1])
+            del self.spans[middle]
         self.is_alternate = self._is_addressed = False
 
 
