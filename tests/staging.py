@@ -126,6 +126,7 @@ class _Ports:
 
 class _Place:
     members = list
+    living_leader = staticmethod(lambda: None)
     leader = Stat(pid=-1)
     client: Any = None
     target = "%0"

@@ -101,6 +101,9 @@ class Times:
     flood_s: float = 0.01
     # Time for the rest of a line that matches. It follows at once, unless the line is a prompt.
     rest_of_line_s: float = 0.003
+    # Time for a program to end after a line that matches, which may be its last. Only one that is
+    # at work gets it.
+    ending_soon_s: float = 0.02
     # A program draws its screen in several writes: time for those after the first.
     drawing_s: float = 0.005
     # Time for a shell to redraw its prompt. It is done once it has printed nothing for a while.

@@ -255,7 +255,11 @@ async def test_kill_that_tmux_has_not_noticed_is_an_end(
         await anyio.lowlevel.checkpoint()
 
     monkeypatch.setattr(Pane, "_ask_for_ending", has_not_noticed)
-    monkeypatch.setattr(pane.log, "find_mark", lambda: None)
+
+    async def find_no_mark() -> None:
+        pass
+
+    monkeypatch.setattr(pane.log, "find_mark", find_no_mark)
     waited: list[str] = []
 
     async def wait() -> None:

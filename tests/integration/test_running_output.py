@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -25,7 +26,6 @@ from support import (
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive
-from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.settings import Settings
 
@@ -264,7 +264,9 @@ async def test_log_that_has_no_room_is_told_until_it_has(
 ) -> None:
     pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
     await run(tools, "true", pane_id)
-    monkeypatch.setattr(Log, "writable", "/dev/full")
+    [pane] = tools.engine.panes
+    into_full = ("pipe-pane", "-t", pane.target, "exec cat >>/dev/full")
+    monkeypatch.setattr(pane, "place", replace(pane.place, writes_log=into_full))
     os.kill(await writer(tools), signal.SIGKILL)
     for name in ("first", "second"):
         assert "could not be written" in await tools.error(
@@ -317,3 +319,13 @@ async def test_path_of_such_a_file_stays_where_a_program_prints_it(
     assert (await run(tools, f"cat {file}", pane_id))[0] == printed
     assert printed.rstrip("\n") in await tools.capture(pane_id)
     assert f"{path}.command" in await tools.capture(pane_id, pattern=r"12\.3-echo-hi.command$")
+
+
+async def test_error_that_keeps_a_command_from_running_is_shown_whatever_show_says(
+    tools: Tools,
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    text, facts, _ = await run(tools, "echo $(", pane_id, show="unexpected")
+
+    assert "matching `)'" in text
+    assert facts["exit_code"] == 2

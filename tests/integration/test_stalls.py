@@ -6,17 +6,20 @@ A process that is frozen here can't be woken, as if its disk gave no answer.
 import os
 import re
 import shlex
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from clocks import SkippingClock, with_times
-from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, frozen, log_writer, run
+from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, frozen, in_process, log_writer, run
 
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.keys import Keystrokes
 
 # Short enough that a stall of a second outlasts all of them.
@@ -360,3 +363,34 @@ class TestCreating:
         await tools.create("true", wait_for="never")  # tmux carries out its commands in order
         assert count.runs == 0
         assert [pane.command for pane in tools.engine.panes] == ["cat", "true"]
+
+
+async def test_output_is_logged_though_path_has_no_cat(settings: Settings, tmp_path: Path) -> None:
+    bad = tmp_path / "bin"
+    bad.mkdir()
+    (bad / "tmux").symlink_to(shutil.which("tmux") or "tmux is missing")
+    (bad / "cat").write_text("#!/bin/sh\nexit 1\n")
+    (bad / "cat").chmod(0o755)
+    for path in (str(bad), f"{bad}:{settings.env['PATH']}"):
+        env = {**settings.env, "PATH": path}
+        async with in_process(replace(settings, env=env)) as tools:
+            output, facts, _ = await run(tools, "echo hello")
+            assert (output, facts["exit_code"]) == ("hello\n", 0)
+
+
+async def test_end_without_its_mark_is_told_as_lost_output(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create(f"cat {gate}; echo hello; exit 3")
+    pane = pane_of(tools, pane_id)
+    # Nobody writes the log from now on, as where no program can be started.
+    monkeypatch.setattr(
+        pane, "place", replace(pane.place, writes_log=("display-message", "-p", ""))
+    )
+    os.kill(log_writer(pane), signal.SIGKILL)
+    await gate.open()
+    await tools.exited(pane_id)
+
+    *_, status = await tools.blocks("capture_pane", pane_id=pane_id)
+    assert "exited with code 3" in status
+    assert "; some output was lost: there was no room for it; " in status

@@ -177,6 +177,16 @@ async def test_rule(pane: StagedPane, clock: VirtualClock, name: str) -> None:
     assert rule.at_s <= ended_at <= rule.at_s * 1.02 + 0.02
 
 
+async def test_end_right_after_a_match_is_told_with_it(
+    pane: StagedPane, clock: VirtualClock
+) -> None:
+    acts = [Act(1, "ready\n"), Act(0.015, exits=3)]
+    report, ended_at = await waited(pane, clock, acts, MATCH)
+
+    assert (report.reason, report.state.exit_code) == (Reason.MATCHED, 3)
+    assert ended_at == pytest.approx(1.015, abs=0.002)
+
+
 async def test_job_in_the_background_may_still_print(pane: StagedPane, clock: VirtualClock) -> None:
     pane.runs_others = True
     report, ended_at = await waited(pane, clock, [Act(1, "$ ", PROMPT), Act(5, "ready\n")], MATCH)
@@ -257,7 +267,7 @@ class TestSteps:
     async def test_match_after_the_last_step_counts_at_once(
         self, pane: StagedPane, clock: VirtualClock
     ) -> None:
-        acts = [Act(0, "ready 1\n"), Act(2, "ready 2\n")]
+        acts = [Act(0, "ready 1\n"), Act(2, "ready 2\n", BLOCKED)]
         report, ended_at = await self.seen(pane, clock, acts, MATCH)
 
         assert (report.reason, report.is_early) == (Reason.MATCHED, False)
@@ -276,7 +286,7 @@ class TestSteps:
         self, pane: StagedPane, clock: VirtualClock
     ) -> None:
         pane.echoes = Echoes.TERMINAL
-        acts = [Act(0, "one\nsure? "), Act(2, "\nready for <one>\n")]
+        acts = [Act(0, "one\nsure? "), Act(2, "\nready for <one>\n", BLOCKED)]
         report, ended_at = await self.seen(pane, clock, acts, MATCH, last=())
 
         assert (report.reason, ended_at) == (Reason.MATCHED, 2.0)
@@ -284,7 +294,7 @@ class TestSteps:
     async def test_stop_pattern_before_the_last_step_ends_it_at_once(
         self, pane: StagedPane, clock: VirtualClock
     ) -> None:
-        acts = [Act(0, "error\n")]
+        acts = [Act(0, "error\n", BLOCKED)]
         report, ended_at = await self.seen(pane, clock, acts, Conditions("ready", "error"))
         assert (report.reason, ended_at) == (Reason.STOPPED, 0.0)
 

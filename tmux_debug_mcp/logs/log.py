@@ -1,7 +1,8 @@
 """The log of a pane: every byte that its terminal got, in a file that tmux's pipe-pane writes.
 
 A *cursor* is an offset into the log, in bytes. pane.sh writes the end mark, with the exit code,
-after the last byte of the program; the cursor of a pane that has ended is that of its end mark.
+after the last byte of the program; the cursor of a pane that has ended is that of its end mark,
+until something that the program has left running prints more.
 """
 
 import contextlib
@@ -36,6 +37,11 @@ class Mark(NamedTuple):
 
     offset: int
     exit_code: int
+
+    def output_end(self, size: int) -> int:
+        """Return where the output ends in a log of some size: behind the mark, if there is more."""
+        mark_bytes = len("\033\\\033]7777;0123456789abcdef;\a") + len(str(self.exit_code))
+        return self.offset if size <= self.offset + mark_bytes else size
 
 
 class Known(NamedTuple):
@@ -254,7 +260,7 @@ class Log:
         """Return the program's end mark, the last one if there are several; None without one.
 
         Only what is kept is searched, at most its newest 32 MiB, and after a search without success
-        only what is new. A daemon may print after the mark, for the 5 s that pane.sh stays at most.
+        only what is new. A daemon may print after the mark.
         """
         if self.is_closed:
             return None

@@ -21,7 +21,7 @@ from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import Command, ControlClient
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
-from .place import PaneId, Place, writes_log
+from .place import PaneId, Place, system_program, writes_log
 from .shells.dialects import COMMAND_SHELLS
 
 # MAX_ARG_STRLEN, the limit of one argument, without its final zero. Source: execve(2).
@@ -245,6 +245,7 @@ async def start(
         command = ("new-window", *background, "-n", title(new.name or pane_id), "-t", index)
         destination = Destination(command, index, undo=("kill-window", "-t", index))
     tag = f"{client.directory.name}/{pane_id}"
+    path = settings.env.get("PATH")
     size = ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}")
     usual_size = ("set-option", "-t", client.session, "-u", "default-size")
     try:
@@ -258,12 +259,12 @@ async def start(
         if odd:
             data = os.fsencode("".join(f"{name}={variables[name]}\0" for name in odd))
             variables_file = client.write(f"{pane_id}.variables", data)
-        words = _words(settings, new, tag, mark_file, log, variables_file)
+        words = _words(client, settings, new, tag, mark_file, log, variables_file)
         blocks = await client.run(
             *destination.first,
             size,
             [*destination.command, "-P", "-F", _FACTS, *words],
-            writes_log(destination.target, log),
+            writes_log(destination.target, log, path),
             # The terminal size of a person who attaches does not matter.
             ("set-option", "-w", "-t", destination.target, "window-size", "manual"),
             usual_size,
@@ -284,7 +285,7 @@ async def start(
     ours = client.offsets.ours
     ids = ours(session), ours(window), ours(target)
     leader = processes.read_stat(int(pid)) or processes.gone(int(pid))
-    return Place(client, target, ids, leader, tag)
+    return Place(client, target, ids, leader, tag, writes_log(target, log, path))
 
 
 def _taken_back(client: ControlClient, mark_file: Path) -> bool:
@@ -309,19 +310,13 @@ async def remove(client: ControlClient, pane_id: PaneId, *commands: Command) -> 
 
 
 @functools.cache
-def _program(name: str, path: str | None) -> str:
-    """Return the path of a program that every system has, given PATH; its name if it is missing."""
-    return shutil.which(name, path=path) or name
-
-
-@functools.cache
 def _default_signals(path: str | None) -> tuple[str, ...]:
     """Return the words before a program that restore the signals that tmux ignores.
 
     Then a program that reads the terminal in the background is stopped, as in any other terminal.
     There are no words if env(1) can't do that: busybox's, or GNU coreutils' before 8.31.
     """
-    words = (_program("env", path), "--default-signal=TTIN,TTOU")
+    words = (system_program("env", path), "--default-signal=TTIN,TTOU")
     with contextlib.suppress(OSError):
         quiet = subprocess.DEVNULL
         if (
@@ -333,6 +328,7 @@ def _default_signals(path: str | None) -> tuple[str, ...]:
 
 
 def _words(
+    client: ControlClient,
     settings: Settings,
     new: NewPane,
     tag: str,
@@ -352,8 +348,8 @@ def _words(
     env = [word for name, value in added.items() for word in ("-e", f"{name}={value}")]
     path = settings.env.get("PATH")
     wrapper = [*_default_signals(path), "/bin/sh", str(_PANE_SH), str(mark_file), log.writable]
-    wrapper += [settings.open_files, _program("sleep", path), _program("tail", path)]
-    wrapper += [str(directory(settings.cwd, new.cwd))]
+    wrapper += [settings.open_files, system_program("sleep", path), system_program("tail", path)]
+    wrapper += [str(client.supervisor_pid), str(directory(settings.cwd, new.cwd))]
     if variables_file:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
     program = new.program or [command_shell(settings), "-c", "--", new.command]

@@ -253,19 +253,22 @@ class Engine:
             raise StorageError(str(path.parent), str(error.strerror)) from error
 
     async def _make_room(self) -> None:
-        """Kill the oldest pane that has ended and has no subscriber, evictable ones first."""
+        """Kill the oldest pane that has ended and is not in use, evictable ones first."""
         evictable_first = sorted(self.panes, key=lambda pane: not pane.made_by.is_evictable)
         for pane in evictable_first:
-            if not pane.subscribers and await pane.ending():
+            if not pane.subscribers and await pane.ending() and not pane.left():
                 await self._evict(pane)
                 return
         raise PaneLimitError(MAX_PANES)
 
     async def retire_run_panes(self) -> None:
-        """Kill evictable panes that have ended, except the newest 20 and those with subscribers."""
+        """Kill evictable panes that have ended, except the newest 20 and those in use.
+
+        A pane is in use while it has a subscriber, or something that its program has left runs.
+        """
         ended = [pane for pane in self.panes if pane.made_by.is_evictable and await pane.ending()]
         for pane in ended[:-KEPT_RUN_PANES]:
-            if not pane.subscribers:
+            if not pane.subscribers and not pane.left():
                 await self._evict(pane)
 
     async def _evict(self, pane: Pane) -> None:

@@ -9,7 +9,7 @@ import math
 import signal
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -29,17 +29,20 @@ from tmux_debug_mcp.logs.positioning import drawing_at
 from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.drawing import Drawing
+from tmux_debug_mcp.vt.printable import plain_name
 
 from .creation import NewPane
 from .keyboard import Keyboard
 from .looking.activity import Activity, Awaits, awaited
 from .looking.state import State, ended_state
 from .looking.terminal import Terminal
-from .place import PaneId, Place, wait_for_exit, writes_log
+from .place import PaneId, Place, wait_for_exit
 from .ports import Ports
 from .shells.dialects import Shell
 from .shells.jobs import Job, Jobs
 
+# A state names this many processes that a program has left running.
+_MAX_LEFT = 3
 _ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
 
 
@@ -128,6 +131,8 @@ class Pane:
         self.is_log_late = False
         # How the program ended, once that is known.
         self._ended: State | None = None
+        self._mark: Mark | None = None
+        self._is_empty = False  # nothing of it lives
         self._is_killed = False
         # Held by the one subscriber that waits for the end of pane.sh.
         self._end_watch = anyio.Lock()
@@ -147,7 +152,7 @@ class Pane:
         if activity is None:
             ending = await self.ending()
             if ending:
-                return ending
+                return self._with_left(ending, listening)
             activity = self.terminal.glance()
         awaits = activity.awaits
         if awaits is None and not self.terminal.may_have_unread(activity.snapshot):
@@ -182,7 +187,7 @@ class Pane:
             awaits=awaits,
             blocked_on=blocked.text if blocked else None,
             waits=str(blocked) if blocked else None,
-            listens=tuple(dict.fromkeys(end.address for end in self.ports.ends(listening))),
+            listens=self._listens(listening),
         )
 
     async def ending(self) -> State | None:
@@ -190,7 +195,38 @@ class Pane:
         if self._ended is None and self.has_exited:
             ended = await self._wait_for_ending()
             self._ended = self._ended or ended  # a kill may have ended it meanwhile
+        if self._ended and self._mark:
+            cursor = self._mark.output_end(self.log.size)
+            if cursor != self._ended.cursor:
+                self._ended = replace(self._ended, cursor=cursor)
         return self._ended
+
+    def left(self) -> list[processes.Stat]:
+        """Return the processes that the program, which has ended, has left running.
+
+        Those that another one of them has started are left out.
+        """
+        if self._is_empty:
+            return []
+        pids = self.place.members()
+        # From an empty pane nothing can come.
+        self._is_empty = not pids and self.place.living_leader() is None
+        stats = [stat for stat in map(processes.read_stat, pids) if stat]
+        return [stat for stat in stats if stat.ppid not in pids]
+
+    def _with_left(self, ending: State, listening: Sequence[End] | None) -> State:
+        """Return how the program ended, with what it has left running."""
+        left = self.left()
+        if not left:
+            return ending
+        return replace(
+            ending,
+            left=tuple(f"{plain_name(stat.comm)} (pid {stat.pid})" for stat in left[:_MAX_LEFT]),
+            listens=self._listens(listening),
+        )
+
+    def _listens(self, listening: Sequence[End] | None) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(end.address for end in self.ports.ends(listening)))
 
     @property
     def has_exited(self) -> bool:
@@ -253,9 +289,11 @@ class Pane:
         return None
 
     def _ended_with(self, mark: Mark) -> State:
+        self._mark = mark
         # The log grew last when the mark was printed.
         runtime_s = self.clock.now() - self.started_at - self.log.quiet_s()
-        return ended_state(mark.exit_code, max(0.0, runtime_s), mark.offset)
+        cursor = mark.output_end(self.log.size)
+        return ended_state(mark.exit_code, max(0.0, runtime_s), cursor)
 
     def _ended_now(self, exit_code: int | None) -> State:
         return ended_state(exit_code, self.clock.now() - self.started_at, self.log.size)
@@ -336,7 +374,7 @@ class Pane:
             return False
         self.has_gaps = True
         with contextlib.suppress(PaneLostError):
-            await self.tmux(writes_log(self.target, self.log))
+            await self.tmux(self.place.writes_log)
         return True
 
     def _has_lost_log_writer(self) -> bool:
@@ -392,7 +430,9 @@ class Pane:
     def _is_log_written(self) -> bool:
         if self._has_lost_log_writer():
             return True
-        # A new one may not have opened the log yet.
+        # A new one may not have opened the log yet, but pane.sh would have waited for it.
+        if self._log_writer is None and self.place.living_leader() is None:
+            return True
         return self._log_writer is not None and not processes.is_busy(self._log_writer)
 
     async def flush(self) -> None:

@@ -1,6 +1,9 @@
 """Where a pane is, in tmux and among the processes, and how to end all its processes."""
 
+import functools
 import os
+import shlex
+import shutil
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,6 +30,7 @@ class Place:
             count on across all tmux servers of this server run.
         leader: pane.sh at its start, the session leader of the pane's terminal.
         tag: The value of `processes.TAG` in the environment of all processes started in the pane.
+        writes_log: The tmux command that makes tmux write the pane's output to its log.
     """
 
     client: ControlClient
@@ -34,6 +38,7 @@ class Place:
     ids: tuple[str, str, str]
     leader: processes.Stat
     tag: str
+    writes_log: Command
 
     def living_leader(self) -> processes.Stat | None:
         """Return the current state of pane.sh, None once it has ended."""
@@ -99,6 +104,16 @@ async def wait_for_exit(clock: Clock, pids: Iterable[int], timeout_s: float) -> 
                     os.close(fd)
 
 
-def writes_log(target: str, log: Log) -> Command:
-    """Return the tmux command that writes a pane's output to a log. Source: tmux(1)."""
-    return ("pipe-pane", "-t", target, f"exec cat >>{log.writable}")
+@functools.cache
+def system_program(name: str, path: str | None) -> str:
+    """Return the path of a program that every system has; its name if it is missing.
+
+    The system's own comes first, then what PATH has.
+    """
+    return shutil.which(name, path=os.defpath) or shutil.which(name, path=path) or name
+
+
+def writes_log(target: str, log: Log, path: str | None) -> Command:
+    """Return `Place.writes_log` of a target, given PATH. Source: tmux(1), pipe-pane."""
+    cat = shlex.quote(system_program("cat", path))
+    return ("pipe-pane", "-t", target, f"exec {cat} >>{log.writable}")

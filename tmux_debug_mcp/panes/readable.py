@@ -34,7 +34,7 @@ class KeptPane:
         runtime_s = max(0.0, self.log.written_at - self._kept.entry.started_at)
         mark = await self.log.find_mark()
         if mark:
-            return ended_state(mark.exit_code, runtime_s, mark.offset)
+            return ended_state(mark.exit_code, runtime_s, mark.output_end(self.log.size))
         lost = ended_state(None, runtime_s, self.log.size)
         return replace(lost, may_grow=self._kept.is_held)
 

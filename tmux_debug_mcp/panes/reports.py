@@ -218,7 +218,7 @@ async def report(
     # Everything that was read is already trimmed from the log.
     if end < log.kept_from and not reason.is_match:
         end = log.size
-    state = ending or await _state(pane, activity)
+    state = await pane.state() if ending else await _state(pane, activity)
     excerpt = await _shown(observation, reason, ending, end, screen, shows)
     if screen:
         is_cut, is_filtered = bool(excerpt.cut_bytes), shows.pattern is not None

@@ -151,6 +151,8 @@ class _Wait:
             if reason:
                 if reason.is_match and observation.early is None:
                     await self._read_rest_of_line()
+                if reason.is_match:
+                    await self._let_it_end()
                 if reason is Reason.LISTENS and self._conditions.shows.pattern is not None:
                     await self._read_until_rest()
                 return await report(
@@ -168,6 +170,8 @@ class _Wait:
         """Return when to go on even without news."""
         quiet_since = self._clock.now() - self._idle_s()
         until = self._deadline
+        if self._conditions.port is not None:
+            until = min(until, self._clock.now() + self._times.max_look_s)
         if self._conditions.idle_s is not None:
             until = min(until, quiet_since + self._conditions.idle_s)
         if self._observation.matcher.has_patterns:
@@ -181,7 +185,9 @@ class _Wait:
             return self._early_reason()
         if ending:
             match = await observation.read(ending.cursor, self._deadline)
-            return self._matched(match) if match else self._early_reason() or Reason.EXITED
+            if match:
+                return self._matched(match)
+            return self._early_reason() or self._reason_of_daemon()
         # Look at the pane before reading its log: lines printed before it came to rest can match.
         activity_reason = await self._reason_of_activity()
         # Without a timeout the wait is a single look at all there is.
@@ -205,6 +211,15 @@ class _Wait:
             return None
         if await self._is_in_vain():
             return Reason.INPUT
+        return None
+
+    def _reason_of_daemon(self) -> Reason | None:
+        """Return why the wait for a program that has ended is over: what it left may listen."""
+        port, is_over = self._conditions.port, self._clock.now() >= self._deadline
+        if port is not None and self._pane.ports.listens_on(port):
+            return Reason.LISTENS
+        if port is None or is_over or not self._pane.left():
+            return Reason.EXITED
         return None
 
     async def _reason_of_activity(self) -> Reason | None:
@@ -282,6 +297,18 @@ class _Wait:
         quiet_s = self._pane.log.quiet_s()
         sent = self._pane.keyboard.last_sent
         return quiet_s if sent is None else min(quiet_s, self._clock.now() - sent.at)
+
+    async def _let_it_end(self) -> None:
+        """Let a program end that is about to, so that the result has its exit code.
+
+        One that goes on after a match is soon at rest. One that works goes on without us.
+        """
+        until = self._clock.now() + self._times.ending_soon_s
+        while not await self._pane.ending() and self._clock.now() < until:
+            snapshot = self._pane.terminal.look()
+            if not (snapshot.is_over or snapshot.is_at_work):
+                return
+            await self._clock.sleep(self._times.fast_poll_s)
 
     async def _read_until_rest(self) -> None:
         """Read what is printed until the pane is at rest: servers tell of their ports late."""

@@ -359,13 +359,15 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
 async def _ran(engine: Engine, run: Report, arguments: Run) -> Answer:
     """Return the answer of a run, as a wait shows it if the command goes on or `show` is given."""
     pane, advice = run.pane, _GAP_ADVICE
+    # Why a shell did not get the command is in no log, and is no output to choose from.
+    is_logged = not run.excerpt.lines
     if run.end > run.start:
         excerpt, _ = await read_abridged(
             pane.log, run.start, run.end, MAX_CHARACTERS, folds=False, advice=advice
         )
         run = replace(run, excerpt=excerpt)
     taken = await engine.taken_port(pane, run.state, run.excerpt.text, None)
-    if run.reason.leaves_command or arguments.show is not None:
+    if is_logged and (run.reason.leaves_command or arguments.show is not None):
         observation = await since_cursor(pane, Matcher(None, None), run.start)
         await observation.read(run.end)
         shows = Shows(MAX_CHARACTERS, advice, arguments.show)
@@ -414,8 +416,10 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
 )
 async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
     pane = await engine.find(arguments.pane_id)
+    left = (await pane.state()).left
     state = await engine.kill(pane)
-    confirmed = f"Killed pane '{pane.id}' ({state})"
+    ending = f"{state}; ended {', '.join(left)}" if left else str(state)
+    confirmed = f"Killed pane '{pane.id}' ({ending})"
     blocks = [confirmed, status(pane, state)]
     return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
 

@@ -42,6 +42,7 @@ def row(pane: Readable, state: State) -> dict[str, Any]:
         "awaits": state.awaits.value if state.awaits else None,
         "blocked_on": state.blocked_on,
         "listens": list(state.listens) or None,
+        "still_running": list(state.left) or None,
         "pid": state.pid,
         "command": shown_command(pane.command),
         "exit_code": state.exit_code,

@@ -1,7 +1,7 @@
 """The state of a pane at one moment, and how its program ended. No I/O."""
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tmux_debug_mcp.linux import processes
 
@@ -25,6 +25,7 @@ class State:
             such as `sleeps`; None if it runs or awaits something, or if that is not known.
         waits: The same for a status: after `blocked: `, unless it merely waits.
         listens: The addresses on which the pane's processes listen, as ss(8) shows them.
+        left: What a program that has ended has left running, such as `python3 (pid 4711)`.
         exit_code: The exit code, 0 to 255, of a program that exited by itself.
         signal: The name of the signal that ended the program, such as `SIGSEGV`. As in a shell,
             an exit code of 128+N counts as signal N.
@@ -41,6 +42,7 @@ class State:
     blocked_on: str | None = None
     waits: str | None = None
     listens: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     exit_code: int | None = None
     signal: str | None = None
     is_lost: bool = False
@@ -60,6 +62,8 @@ class State:
         """Return the text that follows a pane's id: `exited with code 3 after 2.1 s`."""
         if self.is_running:
             return f"running {self.runtime_s:.1f} s"
+        if self.left:
+            return f"{replace(self, left=())}; still running: {', '.join(self.left)}"
         if self.is_lost:
             return f"was lost after {self.runtime_s:.1f} s"
         if self.was_killed:
