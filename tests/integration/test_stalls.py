@@ -365,6 +365,23 @@ class TestCreating:
         assert [pane.command for pane in tools.engine.panes] == ["cat", "true"]
 
 
+class TestKilling:
+    @QUICK_TMUX
+    async def test_pane_that_tmux_keeps_is_killed_by_the_next_call(
+        self, tools: Tools, tmp_path: Path
+    ) -> None:
+        script = f"trap 'echo x >>{tmp_path}/ended' EXIT; echo ready; sleep 1000"
+        pane_id = await tools.create(f"bash -c {shlex.quote(script)}", wait_for="ready")
+        with stalled("tmux", pane_of(tools, pane_id)):
+            answer = await tools.call("kill_pane", pane_id=pane_id)
+            assert (tmp_path / "ended").read_text() == "x\n"
+        assert answer.is_error == (pane_id in [pane.id for pane in tools.engine.panes])
+
+        if answer.is_error:
+            assert "Killed" in (await tools.blocks("kill_pane", pane_id=pane_id))[0]
+        assert tools.engine.panes == []
+
+
 async def test_output_is_logged_though_path_has_no_cat(settings: Settings, tmp_path: Path) -> None:
     bad = tmp_path / "bin"
     bad.mkdir()
