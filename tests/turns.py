@@ -16,7 +16,7 @@ import anyio
 import pytest
 from support import PATIENCE_S, Gate, eventually, in_process, python
 
-from tmux_debug_mcp.linux.sockets import End
+from tmux_debug_mcp.linux.sockets import End, Listeners
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.logs.pacing import work_of
@@ -76,6 +76,10 @@ def largest_turns() -> Iterator[Counter[str]]:
         count("bytes of logs", len(data))
         return data
 
+    def read_listeners(self: Listeners, read: Any = Listeners.read) -> Any:  # noqa: ANN401
+        count("lists of sockets", 1)
+        return read(self)
+
     pane_state = Pane.state
 
     async def state(self: Pane, listening: Sequence[End] | None = None) -> State:
@@ -92,6 +96,7 @@ def largest_turns() -> Iterator[Counter[str]]:
         patch.setattr(Log, "read", read_log)
         patch.setattr(Matcher, "first", match)
         patch.setattr(Pane, "state", state)
+        patch.setattr(Listeners, "read", read_listeners)
         yield most
 
 
@@ -247,6 +252,11 @@ async def _list(settings: Settings) -> None:
         for _ in range(30):
             await tools.create("exec cat")
         await tools.blocks("list_panes")
+    async with in_process(settings, toolsets="tmux") as tmux:
+        await tmux.blocks("tmux_create_session", name="many", command="exec cat")
+        for _ in range(30):
+            await tmux.blocks("tmux_create_window", session="many", command="exec cat")
+        await tmux.blocks("tmux_list_panes")
 
 
 HARD_LOGS = {

@@ -100,12 +100,15 @@ class Engine:
         """Return the directory that a pane was made in."""
         return str(path_of(self.settings.cwd, pane.made_by.cwd))
 
-    async def states(self) -> list[tuple[Pane, State]]:
-        """Return all panes with their current states, oldest first; other calls run meanwhile."""
+    async def states(self, panes: Sequence[Pane] | None = None) -> list[tuple[Pane, State]]:
+        """Return panes with their current states; by default all, oldest first.
+
+        Other calls run meanwhile.
+        """
         turns = Turns()
         listening = self.listeners.read()
         states = []
-        for pane in self.panes:
+        for pane in self.panes if panes is None else panes:
             await turns.take(_LOOK_WORK)
             states.append((pane, await pane.state(listening)))
         return states

@@ -108,6 +108,10 @@ class UsersServer:
             return f"exited with code {row.pane_dead_status}"
         return "exited"
 
+    async def commands_of(self, rows: Sequence[PaneRow]) -> list[str]:
+        """Return what `command_of` does for each of several panes."""
+        return [await self.command_of(row) for row in rows]
+
     async def run(self, *words: str) -> None:
         """Run a tmux command, given its words."""
         await self._run(words)

@@ -55,19 +55,14 @@ class OwnServer:
             for row in rows
         ]
 
-    async def command_of(self, row: PaneRow) -> str:
-        """Return the name of a pane's foreground program, or how its program ended."""
-        try:
-            state = await self._pane(row).state()
-        except PaneNotFoundError:  # it was killed meanwhile
-            return "killed"
-        if state.is_running:
-            return state.foreground or ""
-        if state.is_lost:
-            return "lost"
-        if state.signal:
-            return f"killed by {state.signal}"
-        return f"exited with code {state.exit_code}"
+    async def commands_of(self, rows: Sequence[PaneRow]) -> list[str]:
+        """Return the names of panes' foreground programs, or how their programs ended."""
+        targets = {row.tmux_pane for row in rows}
+        client = self._engine.host.client
+        panes = [one for one in self._engine.panes if one.client is client]
+        states = await self._engine.states([one for one in panes if one.target in targets])
+        commands = {pane.target: _command(state) for pane, state in states}
+        return [commands.get(row.tmux_pane, "killed") for row in rows]
 
     async def run(self, *words: str) -> None:
         """Run a tmux command."""
@@ -205,6 +200,16 @@ class OwnServer:
             if pane.target == row.tmux_pane and pane.client is client:
                 return pane
         raise PaneNotFoundError(row.pane_id)
+
+
+def _command(state: State) -> str:
+    if state.is_running:
+        return state.foreground or ""
+    if state.is_lost:
+        return "lost"
+    if state.signal:
+        return f"killed by {state.signal}"
+    return f"exited with code {state.exit_code}"
 
 
 def _title(settings: Settings, command: str | None) -> str:

@@ -260,10 +260,10 @@ async def list_panes(
     if target is not None:
         rows = find_panes(rows, target)
     lines = []
-    for row in rows:
+    for row, command in zip(rows, await server.commands_of(rows), strict=True):
         size = f"{row.pane_width}x{row.pane_height}"
         words = [row.session_name, row.window_index, row.pane_id, row.pane_index, size]
-        lines.append("\t".join([*words, row.pane_active, await server.command_of(row)]))
+        lines.append("\t".join([*words, row.pane_active, command]))
     return _list(lines, "No panes found.")
 
 
