@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # Neither a busy machine nor chance decides whether a property holds. `--hypothesis-profile default`
-# tries more and other examples in each run.
+# tries more and other examples in each run, `--hypothesis-profile long` many more.
 hypothesis.settings.register_profile(
     "same examples",
     deadline=None,
@@ -33,6 +33,7 @@ hypothesis.settings.register_profile(
     derandomize=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
+hypothesis.settings.register_profile("long", deadline=None, max_examples=4000)
 hypothesis.settings.load_profile("same examples")
 
 # Variables whose values would make another test of a test.

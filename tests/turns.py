@@ -24,6 +24,8 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.control_mode import Parser
+from tmux_debug_mcp.turns import TURN_WORK
+from tmux_debug_mcp.vt import captured
 from tmux_debug_mcp.vt.transcript import Transcript
 
 Work = Callable[[Settings], Awaitable[None]]
@@ -42,6 +44,19 @@ def around_turns(begin: Callable[[], None], end: Callable[[], None]) -> Iterator
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncio.BaseEventLoop, "_run_once", turn)
         yield
+
+
+@contextmanager
+def counted_turns() -> Iterator[Callable[[], int]]:
+    """Count the turns of the event loop in the block; yields what returns their number so far."""
+    turns = 0
+
+    def end() -> None:
+        nonlocal turns
+        turns += 1
+
+    with around_turns(lambda: None, end):
+        yield lambda: turns
 
 
 @contextmanager
@@ -80,6 +95,11 @@ def largest_turns() -> Iterator[Counter[str]]:
         count("lists of sockets", 1)
         return read(self)
 
+    def work_on_capture(piece: bytes, work: Any = captured._work) -> Any:  # noqa: ANN401
+        size = work(piece)
+        count("work on captures", size)
+        return size
+
     pane_state = Pane.state
 
     async def state(self: Pane, listening: Sequence[End] | None = None) -> State:
@@ -96,8 +116,26 @@ def largest_turns() -> Iterator[Counter[str]]:
         patch.setattr(Log, "read", read_log)
         patch.setattr(Matcher, "first", match)
         patch.setattr(Pane, "state", state)
+        patch.setattr(captured, "_work", work_on_capture)
         patch.setattr(Listeners, "read", read_listeners)
         yield most
+
+
+# The most work of a turn. How long that takes is a figure of `./dev bench`.
+MOST = {
+    "work for terminals": TURN_WORK,
+    "bytes of tmux": 1 << 16,
+    "work on captures": TURN_WORK,
+    "matched characters": 1 << 19,  # of 4 KiB of output, which may repeat characters
+    "bytes of logs": 1 << 23,  # around the lines that a search has found
+    "states of panes": 8,
+    "lists of sockets": 4,  # calls about one pane make their own
+}
+
+
+def too_much(most: Counter[str]) -> dict[str, int]:
+    """Return the work of turns that had more than others can wait for."""
+    return {unit: size for unit, size in most.items() if size > MOST[unit]}
 
 
 MARK = "\\x1b]7777;0123456789abcdef;S0;echo hi\\a"
