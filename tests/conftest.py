@@ -45,6 +45,18 @@ for _number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(_number, signal.SIG_DFL)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the tests that work at random be run for longer, with other seeds."""
+    parser.addoption("--seeds", default="1-3", help="seeds of random work: FIRST-LAST")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that works at random with each seed."""
+    if "random_seed" in metafunc.fixturenames:
+        first, last = map(int, metafunc.config.getoption("--seeds").split("-"))
+        metafunc.parametrize("random_seed", range(first, last + 1))
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no module that has none of the tests that `./dev test` runs alone, for those.
 

@@ -27,6 +27,7 @@ from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.archive import Archive, new_run
 from tmux_debug_mcp.panes.engine import Engine, open_engine
+from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.results import row_for_people
@@ -86,10 +87,11 @@ class Configuration:
 
 
 def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
-    """Return the SDK's server for a toolbox.
+    """Return the SDK's server for a toolbox, for one connection.
 
     `caller` is who calls, for the record; "" for the client that started the server.
     """
+    session = CallerSession()
     icon = base64.b64encode(_ICON.read_bytes()).decode()
 
     async def list_tools(
@@ -104,7 +106,8 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
             # Sends nothing unless the client asked for progress.
             await ctx.session.report_progress(seconds, message=f"{seconds:g} s")
 
-        result = await toolbox.call(params.name, params.arguments or {}, report, caller)
+        arguments = params.arguments or {}
+        result = await toolbox.call(params.name, arguments, report, session, caller)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             # Every result names its server. The SDK would add the icon to each, too.
             meta = {**(result.meta or {}), types.SERVER_INFO_META_KEY: _NAME_AND_VERSION}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -11,12 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ask_until, wait_until
+from support import SHELLS, ask_until, python, wait_until
 from wire import Server
 
 from tmux_debug_mcp.sockets.inside import add_program
 
 from .conftest import Shell
+
+# Draws two rows, and a third one that says how many keys were pressed, and which was the last.
+UI = python(
+    "import os, tty\ntty.setcbreak(0)\ncount, last = 0, ''\nwhile True:\n"
+    " print('\\033[?1049h\\033[H\\033[2Jthe first row of a screen\\r\\ntwo', end='')\n"
+    " print(f'\\r\\n{count} {last}' if count else '', end='', flush=True)\n"
+    " count, last = count + 1, os.read(0, 1).decode()\n"
+)
+SCREEN = "the first row of a screen\ntwo\n"
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +114,64 @@ class TestOfAClient:
         out, status = output.split("\n\n")
         assert out == "out"
         assert status.startswith("[debug-2 exited with code 0 ")
+
+    def test_what_a_script_is_shown_is_new_to_the_client(self, server: Server) -> None:
+        server.call("create_pane", command=UI, name="ui", timeout_s=0)
+        script = """
+            tmux-debug wait ui
+            tmux-debug send ui x | grep -c two
+        """
+        assert ran(server, script)[0] == f"{SCREEN}0\n"
+
+        assert server.call("wait", pane_id="ui")["content"][0]["text"] == f"{SCREEN}1 x"
+        # The script of another run is another caller.
+        assert ran(server, "tmux-debug wait ui")[0] == f"{SCREEN}1 x\n"
+        assert server.call("wait", pane_id="ui")["content"][0]["text"] == "[screen unchanged]"
+
+    @pytest.mark.parametrize("shell_name", SHELLS)
+    def test_verbs_of_a_script_are_one_caller_also_in_its_subshells(
+        self, server: Server, tmp_path: Path, shell_name: str
+    ) -> None:
+        server.call("create_pane", command=UI, name="ui", timeout_s=0)
+        in_parentheses = "begin; tmux-debug wait ui; true; end"
+        loop = "for turn in 1 2; tmux-debug wait ui; end"
+        if shell_name != "fish":
+            in_parentheses = "(tmux-debug wait ui; true)"
+            loop = "for turn in 1 2; do tmux-debug wait ui; done"
+        script = tmp_path / "script"
+        within = "echo $(tmux-debug wait ui)"
+        lines = ["tmux-debug wait ui", f"{loop} | cat", in_parentheses, within, "true"]
+        script.write_text("\n".join(lines))
+
+        output, _ = ran(server, f"{SHELLS[shell_name]} {shlex.quote(str(script))}")
+
+        assert output == SCREEN + "[screen unchanged]\n" * 4
+
+    def test_end_of_a_run_is_told_once_to_the_client_and_to_a_script(self, server: Server) -> None:
+        server.call("create_pane", command="bash --norc", name="sh", wait_for="\\$ ")
+        server.call("run", pane_id="sh", command="read -r code; (exit $code)")
+        script = """
+            tmux-debug send sh 3 Enter
+            for look in 1 2 3; do tmux-debug wait sh; done
+        """
+        output, _ = ran(server, f"{{ {script} }} 2>&1 | cat")
+        assert output.count("run ended with code 3") == 1
+
+        def status() -> str:
+            return str(server.call("wait", pane_id="sh")["content"][-1]["text"])
+
+        assert "; run ended with code 3; " in status()
+        assert "run ended" not in status()
+
+    def test_match_in_what_was_shown_says_how_old_it_is(self, server: Server) -> None:
+        server.call("create_pane", command="echo up; cat", name="web", timeout_s=0)
+        wait = "tmux-debug wait web --pattern up"
+
+        output, _ = ran(server, f"{wait}; {wait} 2>&1 | cat")
+
+        up, again, status = output.splitlines()
+        assert (up, again) == ("up", "up")
+        assert re.search(r"; matched output from \S+ s before this call; --since 4 for new", status)
 
     def test_json_is_whole(self, server: Server) -> None:
         output, _ = ran(server, "tmux-debug create --json true")

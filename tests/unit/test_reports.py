@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import GAP_CHARACTERS, Excerpt, folded
-from tmux_debug_mcp.panes.pane import Shown
-from tmux_debug_mcp.panes.reports import screen_excerpt
+from tmux_debug_mcp.panes.reports import hidden_rows, screen_excerpt
+from tmux_debug_mcp.panes.sessions import ShownScreen
 from tmux_debug_mcp.vt.captured import Highlight, ScreenRows
 
 FIRST = "[row 3 is highlighted: first item]"
@@ -29,10 +29,10 @@ def shown(
     rows: Sequence[str],
     highlighted: int | None = None,
     *,
-    is_cut: bool = False,
+    hidden: Sequence[int] = (),
     is_filtered: bool = False,
-) -> Shown:
-    return Shown(100, screen(rows, highlighted), is_cut, is_filtered)
+) -> ShownScreen:
+    return ShownScreen(100, 0.0, screen(rows, highlighted), frozenset(hidden), is_filtered)
 
 
 def with_row(number: int, row: str) -> list[str]:
@@ -45,7 +45,7 @@ def with_row(number: int, row: str) -> list[str]:
         (screen(MENU), None, MENU, []),
         (screen(MENU), shown(MENU), ["[screen unchanged]"], [0]),
         (screen(MENU), shown(MENU, is_filtered=True), MENU, []),
-        (screen(MENU), shown(MENU, is_cut=True), MENU, []),
+        (screen(MENU), shown(MENU, hidden=[2]), MENU, []),
         (screen(with_row(3, "  2nd")), shown(MENU), ["[row 4]", "  2nd"], [0]),
         (screen(with_row(3, "")), shown(MENU), ["[row 4 blank]"], [0]),
         (
@@ -75,7 +75,7 @@ def with_row(number: int, row: str) -> list[str]:
     ],
 )
 def test_rows_that_have_changed_come_with_their_numbers(
-    now: ScreenRows, before: Shown | None, lines: list[str], notes: list[int]
+    now: ScreenRows, before: ShownScreen | None, lines: list[str], notes: list[int]
 ) -> None:
     assert screen_excerpt(now, before, None, 1000) == Excerpt(lines, notes)
 
@@ -106,7 +106,7 @@ def test_rows_that_have_changed_come_with_their_numbers(
     ],
 )
 def test_row_that_is_highlighted_is_named_when_it_is_new(
-    now: ScreenRows, before: Shown | None, lines: list[str]
+    now: ScreenRows, before: ShownScreen | None, lines: list[str]
 ) -> None:
     excerpt = screen_excerpt(now, before, None, 1000)
     assert excerpt.lines == lines
@@ -157,8 +157,51 @@ def test_screen_can_be_told_from_the_one_before_and_the_changes(
     assert rows == now
 
 
+LONG = [f"{number} " + "x" * 60 for number in range(24)]
+
+
 def test_screen_that_is_cut_again_is_told_by_its_changes() -> None:
-    rows = [f"{number} " + "x" * 60 for number in range(24)]
-    changed = [*rows[:9], "nine", *rows[10:]]
-    excerpt = screen_excerpt(screen(changed), shown(rows, is_cut=True), None, 1000)
-    assert excerpt.lines == ["[row 10]", "nine"]
+    changed = [*LONG[:9], "nine", *LONG[10:]]
+    excerpt = screen_excerpt(screen(changed), shown(LONG, hidden=[6, 8, 9, 10]), None, 1000)
+    assert excerpt.lines == ["[row 10]", "nine", "[rows 7, 9, 11 left out]"]
+    assert excerpt.notes == [0, 2]
+
+
+def test_rows_that_were_left_out_are_not_called_unchanged() -> None:
+    first = screen_excerpt(screen(LONG), None, None, 1000)
+    hidden = hidden_rows(LONG, None, first)
+    assert [number for number, row in enumerate(LONG) if row not in first.lines] == sorted(hidden)
+
+    again = screen_excerpt(screen(LONG), shown(LONG, hidden=sorted(hidden)), None, 1000)
+    assert again.lines == ["[rows 1-3, 15-24 unchanged]", "[rows 4-14 left out]"]
+    assert hidden_rows(LONG, shown(LONG, hidden=sorted(hidden)), again) == hidden
+
+
+SCREENS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(["", *LONG[:3], "short"]), max_size=20),
+        st.sampled_from([300, 1000]),
+        st.booleans(),
+    ),
+    max_size=6,
+)
+
+
+@given(SCREENS)
+def test_row_that_an_excerpt_does_not_show_was_shown_before_or_is_named(
+    screens: list[tuple[list[str], int, bool]],
+) -> None:
+    before, seen = None, {""}
+    for rows, room, is_filtered in screens:
+        now = [*rows, "end"]
+        excerpt = screen_excerpt(screen(now), before, None, room)
+        if is_filtered:
+            excerpt = Excerpt([row for row in now if row == "short"], [])
+        seen.update(excerpt.lines)
+        hidden = hidden_rows(now, before, excerpt)
+        assert {row for number, row in enumerate(now) if number not in hidden} <= seen
+        if not excerpt.cut_bytes and not is_filtered:
+            named = re.findall(r"^\[rows? (.*) left out\]$", excerpt.text, re.MULTILINE)
+            left_out = {int(first) for first in re.findall(r"\d+", " ".join(named))}
+            assert bool(hidden) == bool(left_out)
+        before = ShownScreen(100, 0.0, screen(now), hidden, is_filtered)

@@ -10,6 +10,7 @@ from support import records
 
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.panes.looking.state import State, ended_state
+from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import READS, Answer, Toolset, started
@@ -70,7 +71,7 @@ async def test_cancelled_call_stays_cancelled_when_it_can_not_be_put_on_record(
     results = []
 
     async def call() -> None:
-        results.append(await audited.toolbox.call("hang", {}, _report))
+        results.append(await audited.toolbox.call("hang", {}, _report, CallerSession()))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
@@ -81,7 +82,7 @@ async def test_cancelled_call_stays_cancelled_when_it_can_not_be_put_on_record(
     assert audited.toolbox.running == 0
 
     audited.mend_audit()
-    await audited.toolbox.call("answer", {}, _report)
+    await audited.toolbox.call("answer", {}, _report, CallerSession())
     hung, answered = records(tmp_path / "audit.log")
     assert (hung["tool"], hung["ok"], hung["error"]) == ("hang", False, "cancelled")
     assert (answered["tool"], answered["ok"]) == ("answer", True)
@@ -93,7 +94,7 @@ async def test_call_that_ends_says_that_it_can_not_be_put_on_record(
 ) -> None:
     audited.break_audit()
 
-    result = await audited.toolbox.call(tool, {}, _report)
+    result = await audited.toolbox.call(tool, {}, _report, CallerSession())
     assert result.is_error
     assert "The call was made, but the audit can't be written" in str(result.content)
 

@@ -12,7 +12,8 @@ from staging import BLOCKED, PROMPT, READING, SECRET, StagedPane
 
 from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
 from tmux_debug_mcp.panes.observing import since_cursor
-from tmux_debug_mcp.panes.reports import Reason, Report, Shows
+from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report, Shows
+from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.panes.waiting import Conditions, observe, wait
 from tmux_debug_mcp.vt.echo import Echoes
 
@@ -222,6 +223,68 @@ async def test_wait_for_a_line_hardly_looks_at_the_pane(
     conditions = replace(MATCH, timeout_s=3600)
     report, _ = await waited(pane, clock, [Act(0, "x\n", BLOCKED)], conditions)
     assert (report.reason, pane.looks < 20) == (Reason.TIMED_OUT, True)
+
+
+class TestOldMatches:
+    """Waits that match what their caller had been shown before."""
+
+    @staticmethod
+    async def old_match(
+        pane: StagedPane, clock: VirtualClock, shown: Sequence[str], then: str = ""
+    ) -> OldMatch | None:
+        """Return what is told of a match if a caller was shown some lines, 10 s apart.
+
+        More is printed 10 s later, and the wait begins 2 s after that.
+        """
+        session = CallerSession()
+        for text in shown:
+            pane.print(text)
+            pane.log.note_growth()
+            await clock.advance(10)
+        session.note(pane, Shown(pane.log.size))
+        pane.print(then)
+        await clock.advance(2)
+        async with clock.jumping():
+            begin = partial(since_cursor, cursor=0)
+            [report] = await wait([pane], MATCH, begin, session)
+        assert report.reason is Reason.MATCHED
+        return report.old_match
+
+    @pytest.mark.parametrize(
+        ("shown", "age_s"),
+        [
+            (["ready\n"], 12.0),
+            (["x\n", "ready\n", "y\n"], 22.0),
+            (["ready\n", "ready\n"], 22.0),
+            (["x\n", "and rea", "dy\n", "y\n"], 22.0),
+            (["x\n", "ready? "], 12.0),
+            (["\033[32mready\033[m\n", "y\n"], 22.0),
+            (["x\n" * 5000, "ready\n", "y\n" * 5000], 22.0),
+        ],
+    )
+    async def test_match_in_what_was_shown_says_when_it_was_printed(
+        self, pane: StagedPane, clock: VirtualClock, shown: list[str], age_s: float
+    ) -> None:
+        size = sum(len(text) + text.count("\n") for text in shown)
+        old = await self.old_match(pane, clock, shown, "ready\n")
+        assert old == OldMatch(age_s, is_row=False, new_from=size)
+
+    @pytest.mark.parametrize(
+        ("shown", "then"),
+        [([], "ready\n"), (["x\n"], "ready\n"), (["x\n", "rea"], "dy\n"), (["read"], "\rready\n")],
+    )
+    async def test_match_in_what_was_not_shown_yet_is_not_old(
+        self, pane: StagedPane, clock: VirtualClock, shown: list[str], then: str
+    ) -> None:
+        assert await self.old_match(pane, clock, shown, then) is None
+
+    async def test_echo_of_what_was_typed_is_not_what_was_printed(
+        self, pane: StagedPane, clock: VirtualClock
+    ) -> None:
+        pane.echoes = Echoes.TERMINAL
+        pane.type("make; echo ready")
+        old = await self.old_match(pane, clock, ["make; echo ready\n", "x\n", "ready\n", "y\n"])
+        assert old == OldMatch(22.0, is_row=False, new_from=pane.log.size)
 
 
 class TestSteps:

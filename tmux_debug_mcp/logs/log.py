@@ -162,6 +162,11 @@ class Log:
             age_s = self._clock.now() - self._made_at
             self._keep_timing(self.timing.grow(age_s, self.size))
 
+    def age_s(self, cursor: int) -> float:
+        """Return how long ago all bytes before a cursor were there, in seconds, as far as noted."""
+        self.note_growth()
+        return self._clock.now() - self._made_at - self.timing.time_of(cursor)
+
     def read_timing(self, began_at: float) -> None:
         """Read the timing from the file beside a kept log, if there is one.
 

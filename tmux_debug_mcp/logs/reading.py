@@ -104,6 +104,22 @@ async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str
     return (await _show(log, data, start, is_line=is_line)).text
 
 
+async def end_of_line(log: Log, start: int, end: int, text: str) -> int:
+    """Return the cursor after the first line that reads so, or else after one that ends so.
+
+    That is `end` if there is neither. The first line begins at `start`.
+    """
+    position, ends_so = start, end
+    for line in log.read(start, end - start).split(b"\n"):
+        shown = await clean_text(log, line, position, is_line=True)
+        position = min(position + len(line) + 1, end)
+        if shown == text:
+            return position
+        if shown.endswith(text):
+            ends_so = position
+    return ends_so
+
+
 async def read_screen(log: Log, end: int) -> str:
     """Return what the screen showed at a cursor: its rows, without blanks at their ends.
 

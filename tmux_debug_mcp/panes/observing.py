@@ -7,6 +7,7 @@ of keys and learns of each further step. A wait and its report are based on it.
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
@@ -21,6 +22,7 @@ from .capturing import capture_screen_rows, screen_rows_at
 from .keyboard import Sent
 from .looking.activity import Snapshot
 from .pane import Pane
+from .sessions import CallerSession
 
 # The log is matched in slices, so at most this much output is shown after a match.
 SLICE_BYTES = 4096
@@ -28,6 +30,24 @@ SLICE_BYTES = 4096
 _PIECE_BYTES = 1 << 16
 # How much of the beginning is kept, in case a flood drives it out of the log.
 _HEAD_BYTES = 4096
+
+
+class Match(NamedTuple):
+    """What has matched: a line of the log or a row of the screen, without echo.
+
+    Attributes:
+        text: The line, or the row.
+        start: The cursor from which it was read.
+        end: The cursor up to which it was read.
+        row: The number of the row of the screen, from 0; None for a line.
+        is_old_row: The row was on the screen that the caller was shown last.
+    """
+
+    text: str
+    start: int
+    end: int
+    row: int | None = None
+    is_old_row: bool = False
 
 
 class Observation:
@@ -40,8 +60,12 @@ class Observation:
         steps: The cursors of the steps of keys since then, in order.
         early: The pattern that matched before the last of them; None if none did.
         drawing: Where a program draws on the screen.
-        matching_row: The row of the screen that matched, from 0; None if none did.
+        match: What has matched; None if nothing has.
         head: The first output.
+        session: The session of the caller. By default, it has been shown nothing.
+        shown_to: The cursor up to which the caller was shown the output before; 0 if that does not
+            matter. What matches up to there is old.
+        begun_at: When it began, by the pane's clock.
     """
 
     def __init__(
@@ -60,8 +84,11 @@ class Observation:
         self.before = before
         self.steps: list[int] = []
         self.early: MatchReason | None = None
-        self.matching_row: int | None = None
+        self.match: Match | None = None
         self.head = b""
+        self.session = CallerSession()
+        self.shown_to = 0
+        self.begun_at = pane.clock.now()
         self.matcher = matcher
         self._scan = Scan(pane.log, cursor, pane.keyboard.sent) if matcher.has_patterns else None
         self._position = cursor
@@ -126,13 +153,22 @@ class Observation:
         position = -1
         while position != self._scan.position:
             position = self._scan.position
-            lines = await self._scan.step(end, SLICE_BYTES, self.drawing)
+            # What is old is read first, which tells whether the match is old.
+            slice_end = min(end, self.shown_to) if position < self.shown_to else end
+            lines = await self._scan.step(slice_end, SLICE_BYTES, self.drawing)
             reason = self.matcher.first(lines)
             if reason:
+                # The rest of the line that has matched may be read later.
+                self.match = self.match or self._line_match(lines, position)
                 return reason
             if pane.clock.now() > deadline:
                 return None
         return None
+
+    def _line_match(self, lines: Sequence[str], start: int) -> Match:
+        """Return which line matches of those that were read from a cursor on."""
+        line = next((line for line in lines if self.matcher.first([line])), "")
+        return Match(line, start, self.position)
 
     async def _follow_drawing(self, end: int) -> None:
         """Read up to a cursor without patterns, which needs no transcript and little time."""
@@ -174,14 +210,22 @@ class Observation:
         for number, row in enumerate(screen.rows):
             reason = self._match_row(without_echo[number]) if changed[row] else None
             if reason:
-                self.matching_row = number
+                is_old = self._was_shown(row, screen.rows)
+                self.match = Match(row, position, position, number, is_old)
                 return reason
         return None
 
+    def _was_shown(self, row: str, rows: Sequence[str]) -> bool:
+        """Return whether the caller was shown a row of the screen since the observation's begin."""
+        shown = self.session.shown(self.pane).screen
+        if shown is None or not self.cursor < shown.cursor <= self.shown_to:
+            return False
+        return not (Counter(rows) - Counter(shown.seen_rows))[row]
+
     def row_that_matches(self, rows: Sequence[str]) -> int | None:
         """Return the number of the row that has matched, or of the first that matches now."""
-        if self.matching_row is not None:
-            return self.matching_row
+        if self.match and self.match.row is not None:
+            return self.match.row
         return next((number for number, row in enumerate(rows) if self._match_row(row)), None)
 
     def _match_row(self, row: str) -> MatchReason | None:
@@ -215,15 +259,15 @@ async def since_cursor(
     """Return an observation of a pane from a cursor on, which the pane's log must have reached.
 
     The screen's rows there are known if the last keys were sent there and a pattern may match them,
-    or if the last result showed them. `before` is the snapshot before the last keys, if these were
+    or if a report captured them there. `before` is the snapshot before the last keys, if these were
     sent elsewhere.
     """
-    sent, shown = pane.keyboard.last_sent, pane.shown
+    sent, screen = pane.keyboard.last_sent, pane.last_screen
     rows: Sequence[str] = ()
     if sent and sent.cursor == cursor:
         before, rows = before or sent.before, sent.rows
-    if not rows and shown and shown.cursor == cursor:
-        rows = shown.screen.rows
+    if not rows and screen and screen.cursor == cursor:
+        rows = screen.rows
     return Observation(pane, matcher, cursor, await pane.drawing_at(cursor), rows, before)
 
 
@@ -243,6 +287,6 @@ async def rows_now(pane: Pane, matcher: Matcher) -> Sequence[str]:
     drawing = await pane.drawing_at(pane.log.size)
     if not drawing.is_on:
         return ()
-    if pane.shown and pane.shown.cursor == pane.log.size:
-        return pane.shown.screen.rows
+    if pane.last_screen and pane.last_screen.cursor == pane.log.size:
+        return pane.last_screen.rows
     return (await capture_screen_rows(pane)).rows

@@ -9,7 +9,8 @@ import math
 import signal
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import anyio
 
@@ -27,7 +28,6 @@ from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.positioning import drawing_at
 from tmux_debug_mcp.tmux.client import Command
-from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.printable import plain_name
 
@@ -39,27 +39,18 @@ from .looking.terminal import Terminal
 from .place import PaneId, Place, wait_for_exit
 from .ports import Ports
 from .shells.dialects import Shell
-from .shells.jobs import Job, Jobs
+from .shells.jobs import Job, Jobs, RunEnding
 
 # A state names this many processes that a program has left running.
 _MAX_LEFT = 3
 _ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """The screen that a result showed last.
-
-    Attributes:
-        cursor: The cursor in that result.
-        is_cut: Rows were left out, as there was no room for them.
-        is_filtered: Only rows that match a pattern were shown.
-    """
+class ScreenAt(NamedTuple):
+    """The rows of a screen, and the cursor at which it was captured."""
 
     cursor: int
-    screen: ScreenRows
-    is_cut: bool = False
-    is_filtered: bool = False
+    rows: Sequence[str]
 
 
 class Pane:
@@ -78,7 +69,7 @@ class Pane:
         leader: pane.sh, the session leader of its terminal.
         jobs: The jobs that the shell in the pane was given.
         ports: The ports on which the pane's processes listen.
-        shown: The screen that a result showed last; None if none did.
+        last_screen: The screen that a report captured last; None if none did.
         subscribers: How many read its log, or wait for it to grow.
         viewers: The tmux sessions that show it to people.
         has_gaps: Some output is missing from the log, since there was no room for it.
@@ -122,7 +113,7 @@ class Pane:
             only_people_type_secrets=only_people_type_secrets,
         )
         self.jobs = Jobs()
-        self.shown: Shown | None = None
+        self.last_screen: ScreenAt | None = None
         # Where a program draws on the screen, as far as we have looked at the log.
         self._drawing: Drawing | None = None
         self.subscribers = 0
@@ -508,15 +499,9 @@ class Pane:
         self._close_log_if_unused()
         return state
 
-    def take_notices(self) -> list[str]:
-        """Return the notices to add to the next result of any call about this pane.
-
-        The end of a run is reported once; who has the keyboard, and lost output, in every result.
-        """
+    def notices(self) -> list[str]:
+        """Return what every result about this pane says: who has the keyboard, and lost output."""
         notices = []
-        ending = self._take_ending_of_job()
-        if ending:
-            notices.append(ending)
         if self.keyboard.holder:
             notices.append(f"{self.keyboard.holder} has the keyboard")
         if self.is_log_late and not self._is_log_written():
@@ -539,13 +524,19 @@ class Pane:
         job.is_given_up = job.runtime_s > self.clock.times.take_s and job.cancel()
         return None
 
-    def _take_ending_of_job(self) -> str | None:
-        """Return, once, how a job ended whose call returned before; None while it runs."""
+    def run_ending(self) -> RunEnding | None:
+        """Return how the last run ended whose call returned before its end; None if none has."""
         job = self.jobs.unreported
-        if job is None or not (job.is_done() or job.is_given_up or self._ended):
-            return None
-        self.jobs.unreported = None
-        job.remove()
+        if job is not None and (job.is_done() or job.is_given_up or self._ended):
+            self.jobs.unreported = None
+            job.remove()
+            outcome = self._outcome(job)
+            if outcome:
+                self.jobs.ending = RunEnding(outcome, self.clock.now())
+        return self.jobs.ending
+
+    def _outcome(self, job: Job) -> str | None:
+        """Return how a job ended, None if the pane's state says it."""
         if job.exit_code is not None:
             return f"run ended with code {job.exit_code}"
         if job.shell.is_running():

@@ -11,6 +11,7 @@ from .capturing import capture, capture_screen
 from .looking.activity import Waiting
 from .looking.state import State, ended_state
 from .pane import Pane
+from .shells.jobs import RunEnding
 from .watching import watching
 
 
@@ -42,9 +43,13 @@ class KeptPane:
         """Return False: the log is complete, or another server's."""
         return False
 
-    def take_notices(self) -> list[str]:
+    def notices(self) -> list[str]:
         """Return no notices: a kept log has none."""
         return []
+
+    def run_ending(self) -> RunEnding | None:
+        """Return None: no call awaits the end of a run there."""
+        return None
 
 
 Readable = Pane | KeptPane

@@ -2,9 +2,11 @@
 
 A report shows the lines that were printed, and after them the screen if a program draws on it. If
 there were several steps, it also shows the rows that appeared on the screen after each. Nothing is
-shown twice: what was drawn does not count as lines, and of a screen that a result has shown, only
+shown twice: what was drawn does not count as lines, and of a screen that the caller was shown, only
 the changed rows appear. A program that has crashed leaves no screen, so its last one precedes what
 it printed then.
+
+Making a report does not count as showing it: it may never reach the caller.
 """
 
 from bisect import bisect_left
@@ -30,7 +32,7 @@ from tmux_debug_mcp.logs.excerpts import (
 )
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import clean_text, read_abridged
+from tmux_debug_mcp.logs.reading import clean_text, end_of_line, read_abridged
 from tmux_debug_mcp.logs.searching import matching_lines
 from tmux_debug_mcp.turns import Turns
 from tmux_debug_mcp.vt.captured import ScreenRows
@@ -39,7 +41,8 @@ from .capturing import capture_screen_rows, screen_rows_at, screens_at
 from .looking.activity import Activity
 from .looking.state import State
 from .observing import Observation
-from .pane import Pane, Shown
+from .pane import Pane, ScreenAt
+from .sessions import NOTHING_SHOWN, Shown, ShownScreen
 
 # Limits for the text of an observation: if a condition was given, if none was, and for each further
 # step of keys.
@@ -155,6 +158,21 @@ class Shows:
 
 
 @dataclass(frozen=True, slots=True)
+class OldMatch:
+    """A match in what the caller had been shown before the call.
+
+    Attributes:
+        age_s: How long before the call it was printed; for a row of the screen, shown.
+        is_row: It is a row of the screen.
+        new_from: The cursor where output begins that the caller has not been shown.
+    """
+
+    age_s: float
+    is_row: bool
+    new_from: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a wait saw first, or how a run came out, and what was printed or shown until then.
 
@@ -168,7 +186,9 @@ class Report:
         end: The cursor to go on from.
         screen: The columns and rows of the screen; None where no program draws on it.
         unseen_bytes: Output that was trimmed from the log before it could be matched.
+        shown: What it shows the caller, once it is handed out.
         is_early: What matched came before the last step of keys.
+        old_match: What matched, if the caller had been shown it before.
         was_for_match: The wait was for a pattern.
         exit_code: That of a run's command, as a shell reports it; None if there is none or it is
             lost.
@@ -185,7 +205,9 @@ class Report:
     excerpt: Excerpt = NOTHING
     screen: tuple[int, int] | None = None
     unseen_bytes: int = 0
+    shown: Shown = NOTHING_SHOWN
     is_early: bool = False
+    old_match: OldMatch | None = None
     was_for_match: bool = False
     exit_code: int | None = None
     runtime_s: float = 0.0
@@ -219,10 +241,17 @@ async def report(
     if end < log.kept_from and not reason.is_match:
         end = log.size
     state = await pane.state() if ending else await _state(pane, activity)
-    excerpt = await _shown(observation, reason, ending, end, screen, shows)
+    is_old = reason.is_match and not is_early
+    old_match = await _old_match(observation) if is_old else None
+    session = observation.session
+    before = session.shown(pane).screen
+    excerpt = await _text(observation, reason, ending, end, screen, before, shows)
+    shown_screen = None
     if screen:
-        is_cut, is_filtered = bool(excerpt.cut_bytes), shows.pattern is not None
-        pane.shown = Shown(end, screen, is_cut, is_filtered)
+        pane.last_screen = ScreenAt(end, screen.rows)
+        hidden = hidden_rows(screen.rows, before, excerpt)
+        is_filtered = shows.pattern is not None
+        shown_screen = ShownScreen(end, pane.clock.now(), screen, hidden, is_filtered)
     return Report(
         reason,
         pane,
@@ -232,7 +261,9 @@ async def report(
         excerpt,
         screen.size if screen else None,
         observation.unseen_bytes,
+        Shown(end, shown_screen, session.news(pane)),
         is_early=is_early,
+        old_match=old_match,
         was_for_match=observation.matcher.has_patterns,
     )
 
@@ -262,12 +293,33 @@ async def _state(pane: Pane, activity: Activity | None) -> State:
     return await pane.state()
 
 
-async def _shown(
+async def _old_match(observation: Observation) -> OldMatch | None:
+    """Return what has matched if the caller had been shown it before the call, else None."""
+    match, pane, new_from = observation.match, observation.pane, observation.shown_to
+    shown = observation.session.shown(pane).screen
+    if match is None:
+        return None
+    if match.row is not None:
+        if not (match.is_old_row and shown):
+            return None
+        at = shown.at
+    elif match.end > new_from:
+        return None
+    else:
+        log = pane.log
+        begin = max(log.kept_from, match.start - _MAX_LINE_BYTES)
+        start = begin + log.read(begin, match.start - begin).rfind(b"\n") + 1
+        at = pane.clock.now() - log.age_s(await end_of_line(log, start, match.end, match.text))
+    return OldMatch(max(0.0, observation.begun_at - at), match.row is not None, new_from)
+
+
+async def _text(
     observation: Observation,
     reason: Reason,
     ending: State | None,
     end: int,
     screen: ScreenRows | None,
+    before: ShownScreen | None,
     shows: Shows,
 ) -> Excerpt:
     spans = _spans(observation, end)
@@ -282,15 +334,16 @@ async def _shown(
     drawn = NOTHING
     if screen:
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
-        drawn = screen_excerpt(screen, observation.pane.shown, row, room)
+        drawn = screen_excerpt(screen, before, row, room)
         room -= min(len(drawn.text), room // 2)
     has_crashed = bool(ending and (ending.exit_code or ending.signal))
     crash: list[Excerpt] = []
     if has_crashed and spans and not screen:
         _, crashed_at = spans[-1]
-        before = [part for part in parts if part[1] <= crashed_at]
-        parts = parts[len(before) :]
-        crash = await _until_crash(observation, crashed_at, before, steps, room, shows)
+        earlier = [part for part in parts if part[1] <= crashed_at]
+        parts = parts[len(earlier) :]
+        known = before.seen_rows if before else []
+        crash = await _until_crash(observation, crashed_at, earlier, steps, known, room, shows)
         room = max(room - (_size(crash) - steps_size), STEP_CHARACTERS)
         steps = []
     lines = await _lines(observation, parts, room, shows)
@@ -312,13 +365,17 @@ async def _until_crash(
     crashed_at: int,
     parts: Sequence[tuple[int, int]],
     steps: Sequence[Placed],
+    known: Sequence[str],
     max_characters: int,
     shows: Shows,
 ) -> list[Excerpt]:
-    """Return what a program that drew showed until it crashed, its last screen at the end."""
+    """Return what a program that drew showed until it crashed, its last screen at the end.
+
+    The caller was shown the `known` rows before.
+    """
     room = max_characters // 2
     blocks = _in_order(steps, await _lines(observation, parts, room, shows))
-    known = [row for excerpt in blocks for row in excerpt.lines]
+    known = [*known, *(row for excerpt in blocks for row in excerpt.lines)]
     screen = await _last_screen(observation, crashed_at, known, room)
     if screen.lines:
         blocks.append(joined(note("the last screen"), screen))
@@ -467,9 +524,6 @@ async def _last_screen(
 ) -> Excerpt:
     """Return the last screen of a program that has crashed; nothing if all its rows are known."""
     rows = await screen_rows_at(observation.pane, end)
-    shown = observation.pane.shown
-    if shown and not (shown.is_cut or shown.is_filtered):
-        known = [*known, *shown.screen.rows]
     # Programs that end clear some rows, such as the last one.
     if all(row == "" or row in known for row in rows):
         return NOTHING
@@ -557,7 +611,7 @@ async def _matching(
 
 
 def screen_excerpt(
-    screen: ScreenRows, shown: Shown | None, matching_row: int | None, max_characters: int
+    screen: ScreenRows, shown: ShownScreen | None, matching_row: int | None, max_characters: int
 ) -> Excerpt:
     """Return the rows of a screen; of one `shown` before, the changed rows if that is shorter.
 
@@ -572,20 +626,40 @@ def screen_excerpt(
         keep = len(folded(Excerpt(rows[: keep + 1], [])).lines) - 1
     excerpt = cut_in_the_middle(whole, max_characters, keep)
     highlight = _highlight(screen)
-    # Of a screen that was cut, some rows were never shown.
-    is_new = bool(shown and shown.is_cut and not excerpt.cut_bytes)
+    # Now there is room for rows that were left out.
+    is_new = bool(shown and shown.hidden and not excerpt.cut_bytes)
     if shown and not shown.is_filtered and not is_new:
         before = _highlight(shown.screen)
-        changes = _changes(rows, shown.screen.rows)
+        changes = _changes(rows, shown)
         if len(changes.text) < len(excerpt.text):
             excerpt = cut_in_the_middle(changes, max_characters)
             if highlight == before:
                 return excerpt
-            if rows == shown.screen.rows:
+            if rows == shown.screen.rows and not shown.hidden:
                 excerpt = NOTHING
         if before:
             highlight = highlight or "no single row is highlighted"
     return joined(excerpt, note(highlight)) if highlight else excerpt
+
+
+def hidden_rows(
+    rows: Sequence[str], before: ShownScreen | None, excerpt: Excerpt
+) -> frozenset[int]:
+    """Return the numbers of the rows of a screen that its caller has not been shown.
+
+    An excerpt shows the screen to a caller who was shown another one before, if any.
+    """
+    notes = frozenset(excerpt.notes)
+    shown = {line for number, line in enumerate(excerpt.lines) if number not in notes}
+    known = set(enumerate(before.screen.rows)) if before else set()
+    hidden = before.hidden if before else frozenset()
+
+    def is_shown(number: int, row: str) -> bool:
+        if (number, row) in known and number not in hidden:
+            return True
+        return not row or folded(Excerpt([row], [])).lines[0] in shown
+
+    return frozenset(number for number, row in enumerate(rows) if not is_shown(number, row))
 
 
 def _highlight(screen: ScreenRows) -> str:
@@ -596,24 +670,43 @@ def _highlight(screen: ScreenRows) -> str:
     return f"row {screen.highlighted.row + 1} is highlighted: {text}"
 
 
-def _changes(rows: Sequence[str], old: Sequence[str]) -> Excerpt:
-    """Return the rows that differ from older ones, with their numbers, from 1."""
+def _changes(rows: Sequence[str], shown: ShownScreen) -> Excerpt:
+    """Return the rows that differ from those shown before, with their numbers, from 1.
+
+    Rows that were never shown are only named: whether they have changed says nothing.
+    """
+    old = shown.screen.rows
     count = max(len(rows), len(old))
     now = [*rows, *[""] * (count - len(rows))]
     before = [*old, *[""] * (count - len(old))]
     changed = [number for number in range(count) if now[number] != before[number]]
-    if not changed:
+    hidden = sorted(shown.hidden.difference(changed))
+    if not changed and not hidden:
         return note("screen unchanged")
     parts = []
-    # Consecutive rows have the same difference between number and index.
-    numbered = groupby(enumerate(changed), lambda one: one[1] - one[0])
-    for _, group in numbered:
-        numbers = [number for _, number in group]
-        first, last = numbers[0] + 1, numbers[-1] + 1
-        name = f"row {first}" if first == last else f"rows {first}-{last}"
+    if not changed:
+        seen = [number for number in range(count) if number not in shown.hidden]
+        parts.append(note(f"{_named(seen)} unchanged"))
+    for numbers in _consecutive(changed):
         texts = [now[number] for number in numbers]
         if any(texts):
-            parts += [note(name), Excerpt(texts, [])]
+            parts += [note(_named(numbers)), Excerpt(texts, [])]
         else:
-            parts.append(note(f"{name} blank"))
+            parts.append(note(f"{_named(numbers)} blank"))
+    if hidden:
+        parts.append(note(f"{_named(hidden)} left out"))
     return joined(*parts)
+
+
+def _named(numbers: Sequence[int]) -> str:
+    """Return the name of rows by their numbers, from 0: `row 3`, `rows 3-5, 7`."""
+    spans = [(group[0] + 1, group[-1] + 1) for group in _consecutive(numbers)]
+    named = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)
+    return f"row {named}" if len(numbers) == 1 else f"rows {named}"
+
+
+def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
+    """Return groups of consecutive numbers."""
+    # They have the same difference between number and index.
+    numbered = groupby(enumerate(numbers), lambda one: one[1] - one[0])
+    return [[number for _, number in group] for _, group in numbered]

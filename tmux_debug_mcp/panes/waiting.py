@@ -23,6 +23,7 @@ from .looking.state import State
 from .observing import SLICE_BYTES, Observation
 from .pane import Pane
 from .reports import Reason, Report, Shows, report
+from .sessions import CallerSession
 from .watching import Watch, watching
 
 # After more output than this between two pauses, the next pause is at least `Times.flood_s`.
@@ -69,8 +70,13 @@ class Conditions:
         return Matcher(self.pattern, self.stop_pattern)
 
 
-async def wait(panes: Sequence[Pane], conditions: Conditions, begin: Begin) -> list[Report]:
-    """Wait for the first thing that happens in any of one or more panes.
+async def wait(
+    panes: Sequence[Pane],
+    conditions: Conditions,
+    begin: Begin,
+    session: CallerSession | None = None,
+) -> list[Report]:
+    """Wait for the first thing that happens in any of one or more panes, for the caller's session.
 
     Returns:
         One report of what happened; if nothing did before the timeout, one for each pane, in the
@@ -88,6 +94,9 @@ async def wait(panes: Sequence[Pane], conditions: Conditions, begin: Begin) -> l
     async def wait_for_one(number: int) -> None:
         try:
             observation = await begin(panes[number], matcher)
+            if session:
+                observation.session = session
+                observation.shown_to = session.shown(panes[number]).cursor
             one = await observe(observation, conditions, deadline)
         except ToolError as error:  # raised below, since the task group would wrap it
             errors.append(error)

@@ -88,6 +88,20 @@ class Caller:
         """The process that called `tmux-debug`, such as a shell; 0 if it is not known."""
         return servers.parent(self.pid)
 
+    @property
+    def script(self) -> str:
+        """What identifies the shell or script that called `tmux-debug`; "" if it is not known.
+
+        A shell's subshells, as in `$(…)`, pipelines and loops, count as the shell.
+        """
+        process = processes.read_stat(self.parent_pid)
+        while process and process.is_fork:
+            parent = processes.read_stat(process.ppid)
+            if parent is None or parent.comm != process.comm:
+                break
+            process = parent
+        return f"{process.pid} {process.starttime}" if process else ""
+
     @functools.cached_property
     def is_in_pane(self) -> bool:
         """Whether it runs in one of our panes: everything that we start does."""

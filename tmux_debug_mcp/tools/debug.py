@@ -37,6 +37,7 @@ from tmux_debug_mcp.panes.reports import (
 )
 from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import Sending, send
+from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.panes.sizing import given_size, resize
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, observe, wait
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
@@ -76,7 +77,7 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
     CREATES,
     may_take_long=True,
 )
-async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
+async def create_pane(engine: Engine, session: CallerSession, arguments: CreatePane) -> Answer:
     given = arguments
     conditions = _conditions(
         engine.clock.times,
@@ -98,9 +99,9 @@ async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
     pane = await _create(engine, new)
     confirmed = f"Created pane '{pane.name}' (id: {pane.id})"
     if conditions is None:
-        return await _confirmed(pane, confirmed)
+        return await _confirmed(pane, session, confirmed)
     observation = await since_cursor(pane, conditions.matcher(), 0)
-    return await _observed(engine, observation, conditions, confirmed)
+    return await _observed(engine, session, observation, conditions, confirmed)
 
 
 async def _create(engine: Engine, new: NewPane) -> Pane:
@@ -123,7 +124,7 @@ async def _create(engine: Engine, new: NewPane) -> Pane:
     CREATES,
     may_take_long=True,
 )
-async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
+async def send_keys(engine: Engine, session: CallerSession, arguments: SendKeys) -> Answer:
     given = arguments
     conditions = _conditions(
         engine.clock.times,
@@ -157,16 +158,15 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
                 pane.id, parts, sending.done, sending.why_not, is_for_screen=draws
             )
         if conditions is None or sending.observation is None:
-            return _not_sent(sending, await _confirmed(pane, confirmed))
+            return _not_sent(sending, await _confirmed(pane, session, confirmed))
         further_steps = max(0, len(sending.observation.steps) - 1)
         room = conditions.shows.max_characters + STEP_CHARACTERS * further_steps
         shows = replace(conditions.shows, max_characters=min(room, MAX_ASKED_CHARACTERS))
         if sending.why_not:
             conditions = Conditions(timeout_s=0)
         conditions = replace(conditions, shows=shows)
-        return _not_sent(
-            sending, await _observed(engine, sending.observation, conditions, confirmed)
-        )
+        answer = await _observed(engine, session, sending.observation, conditions, confirmed)
+        return _not_sent(sending, answer)
 
 
 def _not_sent(sending: Sending, answer: Answer) -> Answer:
@@ -206,14 +206,21 @@ def _conditions(
     )
 
 
-async def _confirmed(pane: Pane, confirmed: str) -> Answer:
+async def _confirmed(pane: Pane, session: CallerSession, confirmed: str) -> Answer:
     state = await pane.state()
-    return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
+    shown = Shown(run=session.news(pane))
+    blocks = [confirmed, status(pane, state, shown)]
+    return Answer(blocks, meta(pane, state), pane.id, shown={pane: shown})
 
 
 async def _observed(
-    engine: Engine, observation: Observation, conditions: Conditions, confirmed: str
+    engine: Engine,
+    session: CallerSession,
+    observation: Observation,
+    conditions: Conditions,
+    confirmed: str,
 ) -> Answer:
+    observation.session = session
     deadline = observation.pane.clock.now() + conditions.timeout_s
     reports = [await observe(observation, conditions, deadline)]
     remarks = await _taken(engine, reports, conditions)
@@ -237,16 +244,18 @@ async def _taken(
     "`pattern`, only lines of the log that match (from `since` on), behind their cursors.",
     READS,
 )
-async def capture_pane(engine: Engine, arguments: CapturePane) -> Answer:
+async def capture_pane(engine: Engine, session: CallerSession, arguments: CapturePane) -> Answer:
     async with engine.open_readable(arguments.pane_id) as pane:
         if arguments.pattern is not None:
-            return await _search(pane, arguments, arguments.pattern)
+            return await _search(pane, session, arguments, arguments.pattern)
         if arguments.since is not None:
-            return await _read_since(pane, arguments, arguments.since)
-        return await _read_last_lines(pane, arguments)
+            return await _read_since(pane, session, arguments, arguments.since)
+        return await _read_last_lines(pane, session, arguments)
 
 
-async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
+async def _read_last_lines(
+    pane: Readable, session: CallerSession, arguments: CapturePane
+) -> Answer:
     # The state first: if it says that the program has ended, the capture includes its last line.
     state = await settled_state(pane)
     lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
@@ -259,11 +268,14 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
         remarks.append(screen_remark((pane.log.columns, pane.log.rows)))
     whole = Excerpt(text.split("\n"), [])
     excerpt = cut_in_the_middle(whole, MAX_CHARACTERS)
-    blocks = [excerpt.text, status(pane, state, *remarks)]
-    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
+    shown = Shown(state.cursor, run=session.news(pane))
+    blocks = [excerpt.text, status(pane, state, shown, *remarks)]
+    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text, shown={pane: shown})
 
 
-async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Answer:
+async def _read_since(
+    pane: Readable, session: CallerSession, arguments: CapturePane, since: int
+) -> Answer:
     _check_no_ansi(arguments, "since")
     state = await settled_state(pane)
     await pane.ensure_log_writer()
@@ -284,11 +296,14 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
         "cursor": cursor,
         "cut_bytes": piece.remaining_bytes or None,
     }
-    blocks = [piece.text, status(pane, state, *remarks, cursor=cursor)]
-    return Answer(blocks, facts, pane.id, piece.text)
+    shown = Shown(cursor, run=session.news(pane))
+    blocks = [piece.text, status(pane, state, shown, *remarks, cursor=cursor)]
+    return Answer(blocks, facts, pane.id, piece.text, shown={pane: shown})
 
 
-async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answer:
+async def _search(
+    pane: Readable, session: CallerSession, arguments: CapturePane, pattern: str
+) -> Answer:
     _check_no_ansi(arguments, "pattern")
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
@@ -299,8 +314,9 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
     found = {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
     if count == lines:
         found = f"the newest {count} lines that match"
-    blocks = [excerpt.text, status(pane, state, found)]
-    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
+    shown = Shown(state.cursor, run=session.news(pane))
+    blocks = [excerpt.text, status(pane, state, shown, found)]
+    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text, shown={pane: shown})
 
 
 def _check_no_ansi(arguments: CapturePane, other: str) -> None:
@@ -330,7 +346,7 @@ async def _check_cursor(pane: Readable, since: int) -> None:
     DESTROYS,
     may_take_long=True,
 )
-async def run_command(engine: Engine, arguments: Run) -> Answer:
+async def run_command(engine: Engine, session: CallerSession, arguments: Run) -> Answer:
     command, timeout_s = arguments.command, arguments.timeout_s
     if arguments.pane_id is not None and arguments.cwd is not None:
         raise ArgumentError(
@@ -348,15 +364,16 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
     if arguments.pane_id is not None:
         pane = await engine.find(arguments.pane_id)
         with pane.keeping_log():
-            return await _ran(engine, await run_in_shell(pane, command, timeout_s), arguments)
+            run = await run_in_shell(pane, command, timeout_s)
+            return await _ran(engine, session, run, arguments)
     pane = await engine.create(new)
     with pane.keeping_log():
         run = await run_in_pane(pane, timeout_s)
         await engine.retire_run_panes()
-        return await _ran(engine, run, arguments)
+        return await _ran(engine, session, run, arguments)
 
 
-async def _ran(engine: Engine, run: Report, arguments: Run) -> Answer:
+async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: Run) -> Answer:
     """Return the answer of a run, as a wait shows it if the command goes on or `show` is given."""
     pane, advice = run.pane, _GAP_ADVICE
     # Why a shell did not get the command is in no log, and is no output to choose from.
@@ -369,10 +386,13 @@ async def _ran(engine: Engine, run: Report, arguments: Run) -> Answer:
     taken = await engine.taken_port(pane, run.state, run.excerpt.text, None)
     if is_logged and (run.reason.leaves_command or arguments.show is not None):
         observation = await since_cursor(pane, Matcher(None, None), run.start)
+        observation.session = session
         await observation.read(run.end)
         shows = Shows(MAX_CHARACTERS, advice, arguments.show)
         seen = await report(observation, Reason.INPUT, None, shows, run.end)
-        run = replace(run, excerpt=seen.excerpt, screen=seen.screen)
+        run = replace(run, excerpt=seen.excerpt, screen=seen.screen, shown=seen.shown)
+    else:
+        run = replace(run, shown=Shown(run.end, run=session.news(pane)))
     return ran(run, arguments.timeout_s, taken)
 
 
@@ -384,7 +404,7 @@ async def _ran(engine: Engine, run: Report, arguments: Run) -> Answer:
     READS,
     may_take_long=True,
 )
-async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
+async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait) -> Answer:
     names = [arguments.pane_id] if isinstance(arguments.pane_id, str) else arguments.pane_id
     if arguments.since is not None and len(names) > 1:
         raise ArgumentError("Parameter 'since' is for one pane. Give one pane, or omit 'since'.")
@@ -399,13 +419,20 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
         timeout_s=arguments.timeout_s,
         shows=Shows(MAX_ASKED_CHARACTERS, _GAP_ADVICE, arguments.show),
     )
-    panes = [await engine.find(name) for name in dict.fromkeys(names)]
+    named: dict[Pane, str] = {}
+    for name in names:
+        named.setdefault(await engine.find(name), name)
+    panes = [*named]
     begin: Begin = since_last_keys
     if arguments.since is not None:
         await _check_cursor(panes[0], arguments.since)
         begin = partial(since_cursor, cursor=arguments.since)
-    reports = await wait(panes, conditions, begin)
-    return observed(reports, conditions, remarks=await _taken(engine, reports, conditions))
+    reports = await wait(panes, conditions, begin, session)
+    answer = observed(reports, conditions, remarks=await _taken(engine, reports, conditions))
+    if len(reports) == 1:
+        return answer
+    # Whose text each block is.
+    return replace(answer, meta={**answer.meta, "panes": [named[one.pane] for one in reports]})
 
 
 @TOOLSET.tool(
@@ -414,13 +441,13 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
     "only the program, use tmux_send_keys.",
     DESTROYS,
 )
-async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
+async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane) -> Answer:
     pane = await engine.find(arguments.pane_id)
     left = (await pane.state()).left
     state = await engine.kill(pane)
     ending = f"{state}; ended {', '.join(left)}" if left else str(state)
     confirmed = f"Killed pane '{pane.id}' ({ending})"
-    blocks = [confirmed, status(pane, state)]
+    blocks = [confirmed, status(pane, state, Shown(run=session.news(pane)))]
     return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
 
 

@@ -15,7 +15,8 @@ from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
-from tmux_debug_mcp.panes.reports import Reason, Report
+from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report
+from tmux_debug_mcp.panes.sessions import Shown
 from tmux_debug_mcp.panes.waiting import Conditions
 
 from .toolset import Answer, ask_a_person, came_out, run_remark
@@ -84,16 +85,20 @@ def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     }
 
 
-def status(pane: Readable, state: State, *remarks: str, cursor: int | None = None) -> str:
+def status(
+    pane: Readable, state: State, shown: Shown, *remarks: str, cursor: int | None = None
+) -> str:
     """Return the status line of an answer, with remarks on what happened.
 
-    This takes the pane's notices. `cursor` is where to go on from, by default the state's.
+    The answer shows so much of the pane. `cursor` is where to go on from, by default the state's.
     """
     if cursor is None:
         cursor = state.cursor
     if state.awaits is Awaits.HIDDEN_INPUT:
         remarks += (ask_a_person(pane),)
-    parts = [described(pane, state), *remarks, *pane.take_notices(), f"cursor {cursor}"]
+    if shown.run:
+        remarks += (shown.run.outcome,)
+    parts = [described(pane, state), *remarks, *pane.notices(), f"cursor {cursor}"]
     return f"[{'; '.join(parts)}]"
 
 
@@ -158,6 +163,8 @@ def observed(
         "reason": reason,
         "cursor": first.end,
         "start_cursor": first.start,
+        "match_age_s": first.old_match and round(first.old_match.age_s, 1),
+        "new_from": first.old_match and first.old_match.new_from,
     }
     return Answer(
         blocks=[*confirmation, *shown_texts, " ".join(statuses)],
@@ -165,6 +172,7 @@ def observed(
         pane_id=first.pane.id,
         output="\n".join(texts),
         outcome=came_out(reason, first.state),
+        shown={one.pane: one.shown for one in reports},
     )
 
 
@@ -173,6 +181,8 @@ def _observed_status(report: Report, conditions: Conditions, remark: str | None)
     reason_remark = _reason_remark(report.reason, conditions)
     if report.reason is Reason.INPUT and report.was_for_match:
         reason_remark = _NO_MATCH
+    if reason_remark and report.old_match:
+        reason_remark += _of_old_match(report.old_match)
     if reason_remark:
         remarks.append(reason_remark)
     if report.is_early:
@@ -183,7 +193,18 @@ def _observed_status(report: Report, conditions: Conditions, remark: str | None)
         remarks.append(f"{report.unseen_bytes} bytes passed too fast to be matched")
     if remark:
         remarks.append(remark)
-    return status(report.pane, report.state, *remarks, cursor=report.end)
+    return status(report.pane, report.state, report.shown, *remarks, cursor=report.end)
+
+
+def _of_old_match(old: OldMatch) -> str:
+    """Return what follows "matched" where the caller had been shown what matches."""
+    what = "a row shown" if old.is_row else "output from"
+    return f" {what} {old.age_s:.1f} s before this call; {new_output(old.new_from)}"
+
+
+def new_output(cursor: int, flag: str = "since") -> str:
+    """Return the remark on where output begins that the caller has not been shown."""
+    return f"{flag} {cursor} for new output"
 
 
 def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
@@ -223,9 +244,10 @@ def ran(run: Report, timeout_s: float, remark: str | None) -> Answer:
         remarks.append(f"exit code {run.exit_code} after {run.runtime_s:.1f} s")
     remarks.append(remark)
     output = run.excerpt.text
-    blocks = [output, status(run.pane, run.state, *filter(None, remarks))]
+    blocks = [output, status(run.pane, run.state, run.shown, *filter(None, remarks))]
     came = came_out(run.reason, run.state, run.exit_code)
-    return Answer(blocks, facts, run.pane.id, output, outcome=came)
+    shown: dict[Readable, Shown] = {run.pane: run.shown}
+    return Answer(blocks, facts, run.pane.id, output, outcome=came, shown=shown)
 
 
 def shown_command(command: str) -> str:

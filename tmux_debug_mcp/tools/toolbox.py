@@ -18,6 +18,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import OutOfFilesError, StorageError, ToolError, UnknownToolError
 from tmux_debug_mcp.linux.processes import OUT_OF_FILES
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.sessions import CallerSession
 
 from .arguments import Parser, is_secret
 from .records import Arguments, Call, Records
@@ -79,12 +80,18 @@ class Toolbox:
         return handlers
 
     async def call(
-        self, name: str, arguments: Arguments, report: Report, caller: str = ""
+        self,
+        name: str,
+        arguments: Arguments,
+        report: Report,
+        session: CallerSession,
+        caller: str = "",
     ) -> types.CallToolResult:
         """Call a tool.
 
-        While a long call runs, `report` is called every 5 s with the seconds so far. For the
-        record, `caller` is who calls; "" for the client that started the server.
+        While a long call runs, `report` is called every 5 s with the seconds so far. What the
+        answer shows is noted in the session of the caller. For the record, `caller` is who calls;
+        "" for the client that started the server.
 
         Return the answer or, with `is_error`, a sentence on how to call better. A bug of ours is
         raised, and its traceback printed to standard error.
@@ -93,7 +100,7 @@ class Toolbox:
         try:
             answer = await self._records.answered(
                 Call(name, arguments, caller, self._parser(name)),
-                partial(self._answer, name, arguments, report),
+                partial(self._answer, name, arguments, report, session),
                 partial(self._text_for, name, arguments),
             )
         except ToolError as error:
@@ -104,9 +111,13 @@ class Toolbox:
             raise
         finally:
             self.running -= 1
+        for pane, shown in answer.shown.items():
+            session.note(pane, shown)
         return _result(answer)
 
-    async def _answer(self, name: str, arguments: Arguments, report: Report) -> Answer:
+    async def _answer(
+        self, name: str, arguments: Arguments, report: Report, session: CallerSession
+    ) -> Answer:
         entry = self._entries.get(name)
         if entry is None:
             raise UnknownToolError(name, ", ".join(self._entries))
@@ -114,9 +125,9 @@ class Toolbox:
         try:
             given = tool.parser.parse(arguments)
             if not tool.may_take_long:
-                return await tool.handler(opened, **given)
+                return await tool.handler(opened, session, **given)
             async with _reporting(self._engine.clock, report):
-                return await tool.handler(opened, **given)
+                return await tool.handler(opened, session, **given)
         except Exception as error:
             if _is_out_of_files(error):
                 raise OutOfFilesError from error

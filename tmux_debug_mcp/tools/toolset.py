@@ -17,6 +17,7 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
+from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.settings import Settings
 
 from .arguments import Parser, parameters_of
@@ -46,6 +47,7 @@ class Answer:
         image: A PNG to add as another block.
         outcome: How the call came out, for the record; see `came_out`. Empty if it neither waited
             nor started, ran or ended something.
+        shown: What it shows of panes. The caller's session notes that when it is handed out.
     """
 
     blocks: Sequence[str]
@@ -54,6 +56,7 @@ class Answer:
     output: str | None = None
     image: bytes | None = None
     outcome: Mapping[str, Any] = field(default_factory=dict)
+    shown: Mapping[Readable, Shown] = field(default_factory=dict)
 
 
 def came_out(reason: str, state: State, exit_code: int | None = None) -> Mapping[str, Any]:
@@ -213,7 +216,8 @@ class Toolset(Generic[T]):
         """Declare a tool that the decorated function answers.
 
         The function takes what `open` made and the arguments of the call: each as a parameter, or
-        all in a dataclass that declares them. It raises a ToolError for the model to read.
+        all in a dataclass that declares them. Between these two, it may also take the session of
+        the caller. It raises a ToolError for the model to read.
 
         The hints are MCP's tool annotations: `READS`, `CREATES` or `DESTROYS`. Calls that
         `may_take_long` report progress. `meta` is the tool's `_meta`, for clients.
@@ -223,8 +227,15 @@ class Toolset(Generic[T]):
             _, *declared = inspect.signature(handler).parameters.values()
             arguments: Callable[..., object] = declared[-1].annotation if declared else handler
             is_in_one = is_dataclass(arguments)
-            answer = _with_one_argument(handler, arguments) if is_in_one else handler
+            takes_session = is_in_one and len(declared) > 1
             parser = Parser(name, parameters_of(arguments if is_in_one else handler))
+
+            def answer(opened: T, session: CallerSession, /, **given: object) -> Awaitable[Answer]:
+                if not is_in_one:
+                    return handler(opened, **given)
+                first = (opened, session) if takes_session else (opened,)
+                return handler(*first, arguments(**given))
+
             self.tools.append(
                 Tool(name, description, hints, answer, parser, may_take_long, meta, is_offered)
             )
@@ -237,13 +248,6 @@ class Toolset(Generic[T]):
         if settings.socket and self.users_instructions:
             return self.users_instructions
         return self.instructions
-
-
-def _with_one_argument(handler: Handler[T], arguments: Callable[..., object]) -> Handler[T]:
-    def answer(opened: T, **given: object) -> Awaitable[Answer]:
-        return handler(opened, arguments(**given))
-
-    return answer
 
 
 def may_kill(settings: Settings) -> bool:

@@ -10,6 +10,7 @@ import anyio
 from tmux_debug_mcp.errors import ArgumentError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.results import status
@@ -22,6 +23,8 @@ from .registry import VERBS
 
 # Verbs that start a program do so in the caller's directory.
 _STARTING = (VERBS["create"].tool, VERBS["run"].tool)
+# So many shells and scripts are remembered, those that called last.
+_MAX_SESSIONS = 32
 
 
 class Verbs:
@@ -35,6 +38,7 @@ class Verbs:
         self._debug = debug
         self._all_tools = all_tools
         self._schemas = {tool.name: tool.input_schema for tool in all_tools.definitions()}
+        self._sessions: dict[str, CallerSession] = {}
 
     async def answer(self, caller: Caller, wish: Mapping[str, Any]) -> None:
         """Answer a command line. A call is cancelled when its caller is gone or hangs up.
@@ -67,9 +71,10 @@ class Verbs:
 
     async def _call(self, caller: Caller, request: Request, cwd: str) -> None:
         """Call the requested tool, and send what it returns."""
+        session = self._session_of(caller)
         if request.verb == "restart":
             try:
-                request = await self._restarting(request, caller)
+                request = await self._restarting(request, caller, session)
             except ToolError as error:
                 await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
                 return
@@ -88,15 +93,32 @@ class Verbs:
                 arguments = dict(request.arguments)
                 if starts and "pane_id" not in arguments:
                     arguments["cwd"] = os.path.join(cwd, arguments.get("cwd", ""))
-                result = await toolbox.call(request.tool, arguments, _report_nothing, program)
+                result = await toolbox.call(
+                    request.tool, arguments, _report_nothing, session, program
+                )
                 output = output_of(request, result)
             tasks.cancel_scope.cancel()
         if output is None and (starts or request.verb == "wait") and not request.follows:
-            output = await self._goes_on(request, known)
+            output = await self._goes_on(request, known, session)
         if output is not None:
             await send(caller, output)
 
-    async def _restarting(self, request: Request, caller: Caller) -> Request:
+    def _session_of(self, caller: Caller) -> CallerSession:
+        """Return the session of the shell or script that called `tmux-debug`.
+
+        If that is not known, it is a new one.
+        """
+        script = caller.script
+        session = self._sessions.pop(script, None) or CallerSession(self._engine.clock.now())
+        if script:
+            self._sessions[script] = session
+        for oldest in list(self._sessions)[:-_MAX_SESSIONS]:
+            del self._sessions[oldest]
+        return session
+
+    async def _restarting(
+        self, request: Request, caller: Caller, session: CallerSession
+    ) -> Request:
         """End a pane, and return the request that makes it again.
 
         Raises:
@@ -109,8 +131,8 @@ class Verbs:
         create = VERBS["create"]
         check_arguments(create.name, made, made["cwd"])
         program = program_of(caller.parent_pid)
-        kill = VERBS["kill"].tool
-        killed = await self._debug.call(kill, {"pane_id": pane.id}, _report_nothing, program)
+        kill, its_id = VERBS["kill"].tool, {"pane_id": pane.id}
+        killed = await self._debug.call(kill, its_id, _report_nothing, session, program)
         if killed.is_error:
             raise ToolError(
                 " ".join(block.text for block in killed.content if block.type == "text")
@@ -150,7 +172,9 @@ class Verbs:
             lines.append(" ".join([name, *words]) + "\n")
         return "".join(lines)
 
-    async def _goes_on(self, request: Request, known: Collection[str]) -> Output:
+    async def _goes_on(
+        self, request: Request, known: Collection[str], session: CallerSession
+    ) -> Output:
         """Return where the program of a cancelled call keeps running, and how to end it.
 
         `known` are the panes from before the call. If another call with the same command has made a
@@ -171,7 +195,9 @@ class Verbs:
             if request.verb == "run" and is_named:  # not the shell
                 ends = f"tmux-debug send {pane.id} C-c interrupts it"
             advice = [ends] if state.is_running else []
-            lines.append(status(pane, state, "wait cancelled", *advice))
+            shown = Shown(run=session.news(pane))
+            lines.append(status(pane, state, shown, "wait cancelled", *advice))
+            session.note(pane, shown)
         return Output("", "".join(f"{line}\n" for line in lines), INTERRUPTED)
 
 

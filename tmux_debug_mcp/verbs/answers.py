@@ -15,7 +15,7 @@ import orjson
 
 from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.sockets.listener import Caller
-from tmux_debug_mcp.tools.results import NOT_SENT
+from tmux_debug_mcp.tools.results import NOT_SENT, new_output
 
 from .parsing import Request, in_verbs
 from .registry import VERBS
@@ -96,6 +96,9 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
         # Without panes, the result is a sentence.
         return Output("[]\n", "" if request.is_quiet else _lines([in_verbs(rows, verb)]), status)
     *shown, status_line = texts
+    new_from = (result.meta or {}).get("new_from")
+    if new_from is not None:
+        status_line = status_line.replace(new_output(new_from), new_output(new_from, "--since"))
     remarks = [] if request.is_quiet else [status_line]
     if request.verb == "run":  # what the command printed, byte for byte
         return Output("".join(shown), _lines(remarks), status)
@@ -130,8 +133,8 @@ def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]
     panes = [facts["pane_id"]]
     if isinstance(named, str) and not named.startswith("-"):
         panes = [named]
-    elif isinstance(named, list) and len(shown) > 1:  # nothing happened in any of them
-        panes = list(dict.fromkeys(named))
+    elif len(shown) > 1:  # nothing happened in any of them
+        panes = facts["panes"]
     with_flags = []
     number = 0
     for text, pane in zip(shown, panes, strict=True):

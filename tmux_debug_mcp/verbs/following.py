@@ -21,6 +21,7 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.observing import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
+from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, wait
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.tools.arguments import Parser, parameters_of
@@ -65,7 +66,7 @@ async def answer(
             raise ArgumentError("--since is for one pane. Give one pane, or omit --since.")
         if given.idle_s is not None:
             raise ArgumentError("--idle is for a single wait. Omit it, or omit --follow.")
-        panes = [await engine.find(name) for name in dict.fromkeys(names)]
+        panes = list(dict.fromkeys([await engine.find(name) for name in names]))
         for pane in panes:
             if given.since is not None and given.since > pane.log.size:
                 raise CursorError(given.since, pane.log.size)
@@ -202,13 +203,15 @@ async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
     begin: Begin = since_last_keys
     if given.since is not None:
         begin = partial(since_cursor, cursor=given.since)
+    session = CallerSession()
     input_at = -1  # the cursor when it was last told that something is awaited
     passed_bytes = 0
     told_at = 0.0
 
     while True:
         size = pane.log.size
-        [report] = await wait([pane], conditions, begin)
+        [report] = await wait([pane], conditions, begin, session)
+        session.note(pane, report.shown)
         reason, end = report.reason, report.end
         if reason is Reason.TIMED_OUT:
             continue

@@ -14,6 +14,7 @@ import contextlib
 import os
 import re
 import secrets
+from dataclasses import dataclass
 
 import anyio
 
@@ -191,6 +192,19 @@ class Job:
                 file.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RunEnding:
+    """How a run ended whose call had returned before.
+
+    Attributes:
+        outcome: How it ended, as a remark.
+        at: When that was seen, by the pane's clock.
+    """
+
+    outcome: str
+    at: float
+
+
 class Jobs:
     """The jobs that the shell in a pane was given, one after another.
 
@@ -198,6 +212,7 @@ class Jobs:
         last: The one that was given last, unless it was dropped.
         outer: Those that started the shells in which later ones run, the outermost first.
         unreported: One whose call returned before its end; a later result reports that.
+        ending: How the last of those ended.
         turns: Held by the call whose turn it is to give jobs.
         commands: The last 1,000 commands, each on one line, by the names of their files.
     """
@@ -206,6 +221,7 @@ class Jobs:
         self.last: Job | None = None
         self.outer: list[Job] = []
         self.unreported: Job | None = None
+        self.ending: RunEnding | None = None
         self.turns = anyio.Lock()
         self._made = 0
         self.commands: dict[str, str] = {}
