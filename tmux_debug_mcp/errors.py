@@ -33,18 +33,27 @@ class StartError(Exception):
 class ToolError(Exception):
     """Raised when a call fails and a better call may succeed. The model reads its text."""
 
-    def text_for(
-        self, sentences: Mapping[type["ToolError"], str], arguments: Mapping[str, Any]
-    ) -> str:
-        """Return its text in the words of a toolset.
+    sentence: ClassVar[str] = ""
 
-        The toolset's sentences may name the call's arguments in braces, besides the error's facts.
+    def text_for(
+        self,
+        sentences: Mapping[type["ToolError"], str],
+        arguments: Mapping[str, Any],
+        names: Mapping[str, str],
+    ) -> str:
+        """Return its text in the words of a toolset, for a call with these arguments.
+
+        The toolset's sentences may name the arguments in braces, besides the error's facts. `names`
+        has the names that the call gave, by the ids of the panes.
         """
-        sentence = sentences.get(type(self))
-        if sentence is None:
+        sentence = sentences.get(type(self), self.sentence)
+        if not sentence:
             return str(self)
         given = {name: head(value) for name, value in arguments.items()}
-        return _said(sentence, given | vars(self))
+        facts = given | vars(self)
+        if "pane_id" in facts:
+            facts["pane_id"] = names.get(facts["pane_id"], facts["pane_id"])
+        return _said(sentence, facts)
 
     def without_arguments(self) -> "ToolError":
         """Return the error without what it repeats of the call's arguments."""
@@ -59,7 +68,6 @@ class SentenceError(ToolError):
     repeat an argument of the call.
     """
 
-    sentence: ClassVar[str]
     repeats: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, *facts: object) -> None:

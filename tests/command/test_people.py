@@ -91,7 +91,7 @@ class TestAttach:
             refused = server.call(tool, pane_id="web", **arguments)
             assert refused["isError"]
             assert (
-                f"at {person.tty} has the keyboard of pane 'debug-1'. Nothing can be typed, run or "
+                f"at {person.tty} has the keyboard of pane 'web'. Nothing can be typed, run or "
                 "signalled there until they let go. Wait, or work in another pane."
             ) in refused["content"][0]["text"]
         # Other panes, waits and captures go on.
@@ -166,7 +166,7 @@ class TestAttach:
         done = shell.run("attach", "web", "--write")
 
         assert done.returncode == 125
-        assert "has the keyboard of pane 'debug-1'" in done.stderr
+        assert "has the keyboard of pane 'web'" in done.stderr
         sits("attach", "web").sees("has the keyboard; C-b ? shows the keys")
 
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
@@ -443,7 +443,7 @@ class TestSecret:
         person.sees("in pane 'login': ")
         person.types(b"hunter2\r")
 
-        person.sees("Typed into pane 'debug-1'.")
+        person.sees("Typed into pane 'login'.")
         assert person.process.wait(60) == 0
         server.shows("login", "got 7")
         assert "hunter2" not in person.seen
@@ -468,7 +468,7 @@ class TestSecret:
 
         done = secret_from_a_pipe(shell, b"from a vault\n")
 
-        assert done.stdout == b"Typed into pane 'debug-1'.\n"
+        assert done.stdout == b"Typed into pane 'login'.\n"
         server.shows("login", "got 12")
 
     def test_nothing_that_is_piped_is_no_empty_secret(self, shell: Shell, server: Server) -> None:
@@ -564,7 +564,7 @@ class TestSecret:
 
         done = secret_from_a_pipe(shell, secret.encode())
 
-        assert (done.returncode, done.stdout) == (0, b"Typed into pane 'debug-1'.\n")
+        assert (done.returncode, done.stdout) == (0, b"Typed into pane 'login'.\n")
         server.shows("login", f"got {len(secret)}")
 
     def test_secret_that_is_not_utf_8_is_refused(self, shell: Shell, server: Server) -> None:
@@ -612,7 +612,7 @@ class TestSecret:
 
         assert (done.returncode, done.stdout) == (125, "")
         assert done.stderr == (
-            "tmux-debug: Pane 'debug-1' does not await hidden input, so a secret could be shown "
+            "tmux-debug: Pane 'open' does not await hidden input, so a secret could be shown "
             "there. Nothing was typed.\n"
         )
 
@@ -663,7 +663,7 @@ class TestOnlyPeople:
             refused = server.call("send_keys", pane_id="login", keys=keys)
             assert refused["isError"]
             assert refused["content"][0]["text"] == (
-                f"Pane 'debug-1' awaits hidden input, which only a person may type here: {how}. "
+                f"Pane 'login' awaits hidden input, which only a person may type here: {how}. "
                 "Nothing was typed. Wait for the person, or interrupt the program with C-c."
             )
 
@@ -695,7 +695,7 @@ class TestOnlyPeople:
         )
 
         status = result["content"][0]["text"]
-        assert status.startswith("Sent 2 of 3 steps to pane 'debug-1'. Step 3 was not sent: ")
+        assert status.startswith("Sent 2 of 3 steps to pane 'login'. Step 3 was not sent: ")
         assert "which only a person may type here" in status
         assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
 

@@ -126,7 +126,7 @@ def test_what_was_done_is_said_where_it_is_not_all_that_was_asked_for(shell: She
     done = shell.run("send", "cat", "first")
     assert done.stdout == "first\n"
     confirmation, status = done.stderr.splitlines()
-    assert confirmation == "Sent keys to pane 'debug-1' (Enter not pressed)"
+    assert confirmation == "Sent keys to pane 'cat' (Enter not pressed)"
     assert status.startswith("[debug-1 cat running ")
     assert shell.run("send", "cat", "Enter").stderr.startswith("[debug-1 cat running ")
 

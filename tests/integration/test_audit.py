@@ -159,7 +159,7 @@ async def test_call_that_fails_is_a_record_with_its_error(
 
     keys, secret, unknown, wrong = records(path)[-4:]
     assert (keys["tool"], keys["keys"], keys["ok"]) == ("send_keys", "x", False)
-    assert keys["error"].startswith("Pane 'debug-1' exited with code 3")
+    assert keys["error"].startswith("Pane 'server' exited with code 3")
     assert (secret["secret"], "keys" in secret) == (True, False)
     assert (unknown["tool"], unknown["ok"]) == ("nothing", False)
     assert set(plain(unknown)) == {"tool", "ok", "error"}

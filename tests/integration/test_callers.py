@@ -353,6 +353,44 @@ async def test_wait_names_a_pane_that_is_named_twice_once(tools: Tools) -> None:
     assert re.findall(r"\[(debug-\d) \w+ ", blocks[-1]) == ["debug-1", "debug-2"]
 
 
+async def test_confirmations_and_errors_name_a_pane_as_the_call_did(tools: Tools) -> None:
+    await tools.create("cat", name="web")
+    typed = "Sent keys to pane '{}'"
+    for name in ("web", "debug-1"):
+        blocks = await tools.send(name, "x Enter")
+        assert blocks[0] == typed.format(name)
+        assert blocks[-1].startswith("[debug-1 web running ")
+        blocks = await tools.send(name, "", size="80x24")
+        assert blocks[0] == f"Resized pane '{name}' to 80x24"
+        error = await tools.error("run", pane_id=name, command="true")
+        assert error.startswith(f"Pane '{name}' is running cat, not a shell at its prompt. ")
+    await tools.send("web", "C-d")
+    await tools.exited("debug-1")
+    for name in ("web", "debug-1"):
+        error = await tools.error("send_keys", pane_id=name, keys="x Enter")
+        assert error.startswith(f"Pane '{name}' exited with code 0 after ")
+
+    [killed, status] = await tools.blocks("kill_pane", pane_id="web")
+    assert killed.startswith("Killed pane 'web' (exited with code 0 after ")
+    assert status.startswith("[debug-1 web exited ")
+    assert (await tools.error("kill_pane", pane_id="web")).startswith("Pane 'web' not found. ")
+
+
+async def test_pane_that_another_call_has_killed_is_named_as_the_call_did(tools: Tools) -> None:
+    await tools.create("cat", name="web")
+    answers: dict[str, str] = {}
+
+    async def kill(name: str) -> None:
+        answers[name] = texts(await tools.call("kill_pane", pane_id=name))[0]
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(kill, "debug-1")
+        tasks.start_soon(kill, "web")
+    assert sorted(answers) == ["debug-1", "web"]
+    for name, answer in answers.items():
+        assert re.match(f"(Killed p|P)ane '{name}' (not found|\\()", answer)
+
+
 class Something:
     """What can be remembered and forgotten."""
 

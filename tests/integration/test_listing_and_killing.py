@@ -185,7 +185,7 @@ async def test_kill_says_how_the_program_ended(tools: Tools) -> None:
     ]
 
     assert answers[0][0].startswith("Killed pane 'debug-1' (killed by SIGHUP after ")
-    assert answers[1][0].startswith("Killed pane 'debug-2' (exited with code 7 after ")
+    assert answers[1][0].startswith("Killed pane 'server' (exited with code 7 after ")
     assert answers[2][0].startswith("Killed pane 'debug-3' (exited with code 3 after ")
     assert await tools.blocks("list_panes") == [
         "No active panes. Use tmux_create_pane to start one."

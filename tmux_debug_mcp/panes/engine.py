@@ -278,6 +278,10 @@ class Engine:
         with contextlib.suppress(PaneNotFoundError):  # another call was faster
             await self.kill(pane)
 
+    def names_for(self, target: object) -> dict[str, str]:
+        """Return how errors name the panes that a call meant by a name, by their ids."""
+        return {pane.id: pane.name for pane in self.panes if pane.name == target}
+
     async def find(self, target: str) -> Pane:
         """Return the pane with an id, or the running one with a name, else the newest with it.
 

@@ -12,6 +12,7 @@ from tmux_debug_mcp.errors import (
     KeysError,
     NameTakenError,
     PaneLostError,
+    PaneNotFoundError,
 )
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, excerpt_of
 from tmux_debug_mcp.logs.matching import Matcher, compiled
@@ -151,11 +152,11 @@ async def send_keys(engine: Engine, session: CallerSession, arguments: SendKeys)
     resizing = partial(resize, engine, pane, *size) if size else None
     with pane.keeping_log():  # a kill right after the keys were typed leaves what they caused
         sending = await send(pane, parts, step_timeout_s, matcher, resizing)
-        confirmed = f"Resized pane '{pane.id}' to {given.size}"
+        confirmed = f"Resized pane '{given.pane_id}' to {given.size}"
         if parts:
             draws = sending.observation is not None and sending.observation.drawing.is_on
             confirmed = confirmation(
-                pane.id, parts, sending.done, sending.why_not, is_for_screen=draws
+                given.pane_id, parts, sending.done, sending.why_not, is_for_screen=draws
             )
         if conditions is None or sending.observation is None:
             return _not_sent(sending, await _confirmed(pane, session, confirmed))
@@ -444,9 +445,12 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
 async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane) -> Answer:
     pane = await engine.find(arguments.pane_id)
     left = (await pane.state()).left
-    state = await engine.kill(pane)
+    try:
+        state = await engine.kill(pane)
+    except PaneNotFoundError:  # another call was faster
+        raise PaneNotFoundError(arguments.pane_id) from None
     ending = f"{state}; ended {', '.join(left)}" if left else str(state)
-    confirmed = f"Killed pane '{pane.id}' ({ending})"
+    confirmed = f"Killed pane '{arguments.pane_id}' ({ending})"
     blocks = [confirmed, status(pane, state, Shown(run=session.news(pane)))]
     return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
 

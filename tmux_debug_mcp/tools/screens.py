@@ -151,7 +151,7 @@ class Screens:
         try:
             yield
         except ToolError as error:
-            text = error.text_for(self._sentences, {"session": _session_of(uri)})
+            text = error.text_for(self._sentences, {"session": _session_of(uri)}, {})
             raise MCPError(types.INVALID_PARAMS, text) from error
 
     def _watch(self, uri: str, notify: _Notify) -> anyio.CancelScope:

@@ -147,7 +147,10 @@ class Toolbox:
         if entry is None:
             return str(error)
         toolset = entry.toolset
-        return error.text_for(toolset.sentences, {**toolset.placeholders, **arguments})
+        given = {**toolset.placeholders, **arguments}
+        target = arguments.get("pane_id")
+        names = self._engine.names_for(target) if isinstance(target, str) else {}
+        return error.text_for(toolset.sentences, given, names)
 
 
 def _result(answer: Answer) -> types.CallToolResult:

@@ -126,8 +126,9 @@ class Verbs:
                 again. Then it is left as it is.
         """
         given = dict(request.arguments)
-        pane = await self._engine.find(given.pop("pane_id"))
-        made = self._as_made(pane) | given
+        named = given.pop("pane_id")
+        pane = await self._engine.find(named)
+        made = self._as_made(pane, named) | given
         create = VERBS["create"]
         check_arguments(create.name, made, made["cwd"])
         program = program_of(caller.parent_pid)
@@ -139,8 +140,8 @@ class Verbs:
             )
         return replace(request, verb=create.name, tool=create.tool, arguments=made)
 
-    def _as_made(self, pane: Pane) -> dict[str, Any]:
-        """Return the arguments of `create` that make a pane as it is.
+    def _as_made(self, pane: Pane, named: str) -> dict[str, Any]:
+        """Return the arguments of `create` that make a pane, as the call named it, as it is.
 
         Raises:
             ArgumentError: It was not made by a command, or its directory is gone.
@@ -148,13 +149,10 @@ class Verbs:
         again, cwd = pane.made_by, self._engine.directory_of(pane)
         if again.program:
             raise ArgumentError(
-                f"Pane '{pane.id}' was not created from a command. Restart its program in its "
-                "shell."
+                f"Pane '{named}' was not created from a command. Restart its program in its shell."
             )
         if not os.path.isdir(cwd):
-            raise ArgumentError(
-                f"The directory of pane '{pane.id}' is gone: {cwd}. Create it again."
-            )
+            raise ArgumentError(f"The directory of pane '{named}' is gone: {cwd}. Create it again.")
         size = f"{pane.log.columns}x{pane.log.rows}"
         made: dict[str, Any] = {"command": again.command, "cwd": cwd, "size": size}
         given = {"env": dict(again.env), "name": again.name}

@@ -115,7 +115,7 @@ def _says_more(request: Request, facts: Mapping[str, Any], confirmation: str) ->
         return False
     if request.is_quiet:
         return facts.get("reason") == NOT_SENT
-    return confirmation != f"Sent keys to pane '{facts['pane_id']}'"
+    return confirmation != f"Sent keys to pane '{request.arguments['pane_id']}'"
 
 
 def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -> list[str]:

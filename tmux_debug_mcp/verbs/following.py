@@ -74,11 +74,14 @@ async def answer(
         status = await follow(Teller(caller, request.every_s), panes, given, timeout_s)
         return Answer([], outcome={"reason": _REASONS[status]})
 
+    def text_for(error: ToolError) -> str:
+        return error.text_for({}, {}, engine.names_for(request.arguments["pane_id"]))
+
     call = Call(request.tool, {**request.arguments, "follow": True}, program)
     try:
-        await records.answered(call, followed)
+        await records.answered(call, followed, text_for)
     except ToolError as error:
-        return refused(in_verbs(str(error), VERBS[request.verb]))
+        return refused(in_verbs(text_for(error), VERBS[request.verb]))
     return Output("", "", status)
 
 

@@ -54,7 +54,7 @@ async def answer(
             case _:
                 await visit.attach()
     except ToolError as error:
-        await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
+        await send(caller, refused(in_verbs(visit.text_for(error), VERBS[request.verb])))
 
 
 class _Visit:
@@ -77,6 +77,15 @@ class _Visit:
         self._person = person
         self._is_at_terminal = is_at_terminal
         self._target = request.arguments["pane_id"]
+
+    @property
+    def _named(self) -> str:
+        """The pane as the person named it, or its id."""
+        return str(self._request.arguments["pane_id"] or self._target)
+
+    def text_for(self, error: ToolError) -> str:
+        """Return the text of an error, which names the pane as the person did."""
+        return error.text_for({}, {}, self._engine.names_for(self._named))
 
     async def choose_pane(self, *, can_ask: bool) -> None:
         """If no pane is named, take the only one that can be meant, or ask for one.
@@ -113,7 +122,8 @@ class _Visit:
             return Answer([], pane_id=pane.id)
 
         arguments = {"pane_id": self._target} | ({"write": True} if writes else {})
-        await self._records.answered(Call(self._request.verb, arguments, self._person), served)
+        call = Call(self._request.verb, arguments, self._person)
+        await self._records.answered(call, served, self.text_for)
 
     async def attach(self) -> None:
         """Show the pane until the person leaves. Each time that they watch or work goes on record.
@@ -174,7 +184,7 @@ class _Visit:
         if not isinstance(secret, str):
             raise CallerGoneError
         await type_secret(pane, secret)
-        await send(self._caller, Output(f"Typed into pane '{pane.id}'.\n", "", DONE))
+        await send(self._caller, Output(f"Typed into pane '{self._named}'.\n", "", DONE))
 
     async def show_log(self, pane: Pane) -> None:
         """Tell the caller where the log of the pane is; it reads the log itself."""
