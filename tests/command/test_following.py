@@ -43,6 +43,19 @@ def test_each_event_is_a_line(shell: Shell, server: Server) -> None:
     assert following.returncode == 0
 
 
+def test_what_is_followed_is_not_shown_to_the_shell(shell: Shell, server: Server) -> None:
+    draws = "stty -echo; printf '\\033[?1049h\\033[Hthe first row of a screen\\r\\ntwo'; cat"
+    server.call("create_pane", command=draws, name="ui")
+    following = shell.start("wait", "ui", "--follow", "--pattern", "two", "--since", "0")
+    assert following.stdout
+    assert following.stdout.readline().endswith("] two\n")
+
+    whole = "the first row of a screen\ntwo\n"
+    assert [shell.out("wait", "ui") for _ in range(2)] == [whole, "[screen unchanged]\n"]
+    following.kill()
+    following.communicate()
+
+
 def test_stop_pattern_and_timeout_end_it(shell: Shell, server: Server) -> None:
     server.call("create_pane", command=SERVER, name="web")
     words = ("wait", "web", "--follow", "--stop-pattern", "got bad", "--since", "0")

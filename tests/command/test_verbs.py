@@ -67,7 +67,8 @@ def test_notes_of_several_panes_name_each_its_own(shell: Shell) -> None:
     shell.out("create", "--name", "silent", "exec cat")
     for name in ("one", "two"):
         shell.out("create", "--name", name, "seq 2000; exec cat")
-    done = shell.run("wait", "silent", "one", "two", "--pattern", "never", "--timeout", "0")
+    panes = ("silent", "one", "debug-2", "two")  # one of them twice
+    done = shell.run("wait", *panes, "--pattern", "never", "--timeout", "0")
 
     notes = [line for line in done.stdout.splitlines() if line.startswith("[")]
     captures = [note.partition(": ")[2].partition(" --since ")[0] for note in notes]
