@@ -25,10 +25,10 @@ _SGR = re.compile(SGR)
 _INVISIBLE = re.compile(f"{SGR}|{LINK}")
 # Blanks and SGR sequences, the last one first and each of them reversed.
 _END = re.compile(r"[ \t]*(?:m[0-9;:]*\[\033[ \t]*)*")
-# A piece is cut before a sequence or a line feed.
+# A piece ends within no sequence and no character.
 _PIECE_BYTES = 1 << 13
 _END_CHARACTERS = 1 << 13
-_CUT = re.compile(rb"\n|\033[\[\]]")
+_SEQUENCE = re.compile(rb"%b|\033\\" % _INVISIBLE.pattern.encode())
 # So many bytes of text are as much work as a sequence.
 _TEXT_BYTES = 1 << 6
 # Letters of the line drawing set, between SO and SI, and an SI by itself.
@@ -73,8 +73,13 @@ def captured_lines(data: bytes, *, ansi: bool = False) -> Generator[int, None, l
 def _pieces(data: bytes) -> Iterator[bytes]:
     start = 0
     while start < len(data):
-        cut = _CUT.search(data, start + _PIECE_BYTES)
-        end = cut.start() if cut else len(data)
+        end = start + _PIECE_BYTES
+        escape = data.rfind(b"\033", start, end)
+        sequence = _SEQUENCE.match(data, escape) if escape >= 0 else None
+        if sequence:
+            end = max(end, sequence.end())
+        while end < len(data) and data[end] & 0xC0 == 0x80:  # within a character of UTF-8
+            end += 1
         yield data[start:end]
         start = end
 
