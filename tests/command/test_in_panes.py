@@ -104,7 +104,7 @@ class TestOfAClient:
         output, _ = ran(server, f"{send}; echo $?")
 
         told, status = output.splitlines()[-2:]
-        assert told.startswith("Sent 1 of 4 steps to pane 'debug-1' (")
+        assert told.startswith("Sent 1 of 4 steps to pane 'busy' (")
         assert "is not reading input" in told
         assert status == "1"
 
@@ -193,7 +193,7 @@ class TestOfAClient:
         assert facts["exit_code"] == 0
         begun, captured, waited, refused, *statuses = output.splitlines()
         assert [begun, captured, waited] == ["begun"] * 3
-        assert refused.startswith("tmux-debug: Pane 'debug-1' is busy: ")
+        assert refused.startswith("tmux-debug: Pane 'sh' is busy: ")
         assert statuses == ["125", "0"]
         assert ran(server, "echo usable", pane_id="sh")[0] == "usable\n"
 
