@@ -224,7 +224,7 @@ def test_pane_that_can_not_be_made_again_is_left_as_it_is(shell: Shell, tmp_path
 
     assert (wrong.returncode, gone.returncode) == (125, 125)
     assert wrong.stderr.startswith("tmux-debug: --wait-for is not an RE2 regular expression")
-    assert f"The directory of pane 'debug-1' is gone: {below}." in gone.stderr
+    assert f"The directory of pane 'web' is gone: {below}." in gone.stderr
     assert [(pane["id"], pane["status"]) for pane in panes(shell)] == [("debug-1", "running")]
 
 
@@ -254,6 +254,6 @@ def test_resize_gives_a_terminal_its_size(shell: Shell) -> None:
     wrong = shell.run("resize", "sh", "3")
 
     assert (done.returncode, done.stdout.rstrip()[-1:] in ("#", "$")) == (0, True)
-    assert done.stderr.startswith("Resized pane 'debug-1' to 100x34\n[debug-1 sh running ")
+    assert done.stderr.startswith("Resized pane 'sh' to 100x34\n[debug-1 sh running ")
     assert shell.out("run", "--pane", "sh", "stty size") == "34 100\n"
     assert (wrong.returncode, wrong.stderr.startswith("tmux-debug: SIZE is '3'.")) == (125, True)
