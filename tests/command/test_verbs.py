@@ -140,6 +140,17 @@ def test_several_keys_are_steps(shell: Shell) -> None:
     assert out.splitlines() == ["first", "first", "second", "second"]
 
 
+def test_key_among_literal_words_is_refused_and_nothing_is_typed(shell: Shell) -> None:
+    shell.out("create", "--name", "cat", "cat")
+
+    done = shell.run("send", "cat", "!1", "Enter", "--literal")
+
+    assert done.returncode == 125
+    assert done.stderr.startswith("tmux-debug: 'Enter' is a key name, but with literal it would")
+    assert shell.out("capture", "cat") == ""
+    assert shell.out("send", "cat", "!1", "Enter").splitlines() == ["!1", "!1"]
+
+
 def test_call_reaches_the_tools_of_every_toolset(
     shell: Shell, launch: Callable[..., Server]
 ) -> None:

@@ -47,6 +47,24 @@ def test_literal_lines_are_steps_without_names() -> None:
     ]
 
 
+@pytest.mark.parametrize("argument", ["literal", "paste"])
+@pytest.mark.parametrize("key", ["Enter", "Down", "C-c", "ctrl+c"])
+def test_key_among_several_texts_is_refused_with_two_ways_to_press_it(
+    argument: str, key: str
+) -> None:
+    with pytest.raises(KeysError) as raised:
+        steps(["!1", key], **{argument: True})
+
+    assert str(raised.value).startswith(f"'{key}' is a key name, but with {argument} it would be")
+    assert "go out in one write, those of several one by one" in str(raised.value)
+
+
+@pytest.mark.parametrize("keys", ["Enter", ["Enter"], ["press Enter", "q", "enter"]])
+def test_key_name_that_is_the_only_text_or_a_part_of_one_is_typed(keys: str | list[str]) -> None:
+    texts = [keys] if isinstance(keys, str) else keys
+    assert parts(keys, literal=True) == [(text, (), "") for text in texts]
+
+
 def test_paste_is_one_step() -> None:
     [step] = steps("a\nb\nC-c", paste=True)
     assert (step.text, step.is_paste, step.keys) == ("a\nb\nC-c", True, ())
@@ -87,11 +105,14 @@ def test_confirmation_says_more_only_where_something_may_be_wrong(
     assert confirmation("debug-1", sent, len(sent), None) == (f"Sent keys to pane 'debug-1'{said}")
 
 
-def test_confirmation_of_pasted_text_says_that_enter_was_not_pressed() -> None:
-    pasted = steps("a\nb\n", paste=True)
-    assert confirmation("debug-1", pasted, 1, None) == (
-        "Sent keys to pane 'debug-1' (Enter not pressed)"
-    )
+@pytest.mark.parametrize(
+    ("text", "said"), [("a\nb", " (Enter not pressed)"), ("a\nb\n", ""), ("a\r", "")]
+)
+def test_confirmation_of_a_paste_misses_enter_only_after_an_unfinished_line(
+    text: str, said: str
+) -> None:
+    pasted = steps(text, paste=True)
+    assert confirmation("debug-1", pasted, 1, None) == f"Sent keys to pane 'debug-1'{said}"
 
 
 def test_text_without_enter_is_usual_to_a_program_that_draws() -> None:

@@ -39,9 +39,12 @@ def steps(
 
     Raises:
         KeysError: A string is not valid, as for `keys.read`, or looks like a signal but isn't one;
-            or there are no steps, or more than 1,000.
+            one of several strings that are literal or pasted is the name of a key; or there are no
+            steps, or more than 1,000.
     """
     strings = [keys] if isinstance(keys, str) else keys or [""]
+    if len(strings) > 1 and (literal or paste):
+        _reject_keys(strings, "literal" if literal else "paste")
     result: list[Keystrokes] = []
     for string in strings:
         check(string)
@@ -78,6 +81,18 @@ def command_lines(text: str, enters: int) -> list[Keystrokes]:
         typed(line, count) if line.isprintable() else pasted(line, count)
         for line, count in zip([*lines, last], counts, strict=True)
     ]
+
+
+def _reject_keys(strings: Sequence[str], argument: str) -> None:
+    """Refuse key names among several strings that an argument makes text."""
+    key = next((string for string in strings if key_name(string)), None)
+    if key:
+        raise KeysError(
+            f"'{key}' is a key name, but with {argument} it would be typed as text, like every "
+            f"other string of this call. Send keys in a call without {argument}: those of one "
+            "string, such as 'Down Enter', go out in one write, those of several one by one. To "
+            "type the name itself, send it alone."
+        )
 
 
 def _reject_json(string: str) -> None:
@@ -152,7 +167,8 @@ def confirmation(
     remarks = list(dict.fromkeys(step.hint for step in steps[:done] if step.hint))
     last = steps[done - 1]
     # A single character is a key to most programs.
-    if last.is_text and not last.keys and len(last.text) > 1 and not is_for_screen:
+    is_unfinished = last.is_text and not last.keys and not last.text.endswith(("\n", "\r"))
+    if is_unfinished and len(last.text) > 1 and not is_for_screen:
         remarks.insert(0, "Enter not pressed")
     sent = "Sent keys" if why_not is None else f"Sent {done} of {len(steps)} steps"
     shown = f" ({'; '.join(remarks[:_MAX_REMARKS])})" if remarks else ""
