@@ -1,5 +1,6 @@
 """Commands that take their time: timeouts, one command at a time, and cancelled ones."""
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from clocks import SkippingClock, with_times
-from support import SHELLS, Gate, Tools, eventually, python, run, until
+from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, run, until
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.pane import Pane
@@ -84,6 +85,12 @@ async def test_two_runs_at_once_in_one_pane_are_one_too_many(tools: Tools, gate:
         await gate.open()
 
 
+def waits_at(gate: Gate) -> bool:
+    """Tell whether a `cat` has come to a gate, and leave it there."""
+    calls = (processes.arguments(pid) for pid in processes.descendants(os.getpid()))
+    return ["cat", shlex.split(str(gate))[0]] in map(list, calls)
+
+
 async def cancelled_run(tools: Tools, pane_id: str, gate: Gate) -> None:
     """Run what waits at a gate and then prints, and cancel the call meanwhile."""
     arguments = {"pane_id": pane_id, "command": f"cat {gate}; echo it went on"}
@@ -134,6 +141,33 @@ async def test_cancelled_run_that_its_shell_has_not_begun_goes_on(
     assert "run " not in (await tools.blocks("capture_pane", pane_id=pane_id))[-1]
     await gate.open()
     await eventually((tmp_path / "ran").exists)
+
+
+@with_times(take_s=600.0)
+async def test_interrupt_does_not_wait_for_a_run_that_clears_the_line_of_its_shell(
+    tools: Tools, gate: Gate, tmp_path: Path
+) -> None:
+    pane_id = await tools.create("bash --norc", timeout_s=PATIENCE_S)
+    slow = tmp_path / "slow"
+    await tools.send(pane_id, f"PS1='$([ -e {slow} ] && (trap \"\" INT; cat {gate}))> ' Enter")
+    await tools.blocks("wait", pane_id=pane_id, pattern="^> $")
+    slow.touch()
+    await tools.send(pane_id, "left over")
+    runs: list[str] = []
+
+    async def run_once() -> None:
+        runs.append((await run(tools, "echo ran", pane_id))[0])
+
+    async with anyio.create_task_group() as tasks:
+        # The run presses C-c, and the shell comes to the gate before its next prompt.
+        tasks.start_soon(run_once)
+        await eventually(lambda: waits_at(gate))
+        await tools.send(pane_id, "C-c")
+        assert runs == []
+        slow.unlink()
+        await gate.open()
+
+    assert runs == ["ran\n"]
 
 
 async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools, gate: Gate) -> None:

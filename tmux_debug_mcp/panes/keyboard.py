@@ -6,13 +6,14 @@ Waits need to know what was typed, to tell its echo from output.
 import os
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
 
 from tmux_debug_mcp.clock import Clock
-from tmux_debug_mcp.errors import HiddenInputError, KeyboardHeldError
+from tmux_debug_mcp.errors import BusyError, HiddenInputError, KeyboardHeldError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.own_command import own_command
@@ -55,8 +56,8 @@ class Keyboard:
     """The keyboard of a pane.
 
     Attributes:
-        lock: Held while keystrokes are typed.
-        sequence: Held while a call sends steps, unless all of them interrupt.
+        lock: Held while tmux types keystrokes.
+        sequence: Held by `in_sequence`.
         sent: What was typed, oldest first; the last 200 steps.
         holder: The person who has the keyboard, None if calls have it.
         typed_lines: What was typed since the shell's command line was last known to be empty: each
@@ -104,6 +105,25 @@ class Keyboard:
         """Raise KeyboardHeldError if a person has the keyboard."""
         if self.holder is not None:
             raise KeyboardHeldError(self.holder, self._pane_id)
+
+    @asynccontextmanager
+    async def in_sequence(self, timeout_s: float) -> AsyncIterator[None]:
+        """Keep other calls from typing, except for interrupts, while the block waits for programs.
+
+        Raises:
+            BusyError: Another call still does so at the timeout.
+        """
+        try:
+            self.sequence.acquire_nowait()
+        except anyio.WouldBlock:
+            with self._clock.move_on_after(timeout_s) as waiting:
+                await self.sequence.acquire()
+            if waiting.cancelled_caught:
+                raise BusyError(self._pane_id, "another call is sending keys", timeout_s) from None
+        try:
+            yield
+        finally:
+            self.sequence.release()
 
     def check_not_hidden(self, keystrokes: Keystrokes) -> None:
         """Raise HiddenInputError if only a person may type these now. Calls may interrupt."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import anyio
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
-from tmux_debug_mcp.errors import BusyError, SignalError, ToolError
+from tmux_debug_mcp.errors import SignalError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.vt.keys import Keystrokes, pressed
@@ -69,16 +69,8 @@ async def send(
     # Interrupts may come between the steps of another call.
     if all(step.interrupts for step in steps):
         return await _send_steps(pane, steps, timeout_s, matcher, resize)
-    clock, sequence = pane.clock, pane.keyboard.sequence
-    begin = clock.now()
-    with clock.move_on_after(max(timeout_s, clock.times.quiet_s)) as waiting:
-        await sequence.acquire()
-    if waiting.cancelled_caught:
-        raise BusyError(pane.id, "another call is sending keys", clock.now() - begin)
-    try:
+    async with pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s)):
         return await _send_steps(pane, steps, timeout_s, matcher, resize)
-    finally:
-        sequence.release()
 
 
 async def _send_steps(

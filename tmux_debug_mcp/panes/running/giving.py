@@ -188,7 +188,7 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
 async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
     """Wait for the shell to be at its prompt, clear its line if needed, and return it.
 
-    The keyboard's lock must be held.
+    No other call may type meanwhile: see `Keyboard.in_sequence`.
 
     Raises:
         ToolError: As `at_prompt` does.
@@ -200,7 +200,7 @@ async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
         size = pane.log.size
         async with pane.subscribe() as subscription:
             for _ in range(MAX_INTERRUPTS):
-                await pane.keyboard.type(INTERRUPT)
+                await pane.keyboard.press(INTERRUPT)
                 await subscription.wait(times.escape_s)
                 if pane.log.size > size:
                     break
@@ -294,7 +294,7 @@ async def interrupt(pane: Pane, *, is_second: bool) -> float:
 
 
 async def give(pane: Pane, shell: Shell, command: str) -> Job:
-    """Give a shell at its empty prompt a command to run. The keyboard's lock must be held.
+    """Give a shell at its empty prompt a command to run.
 
     Raises:
         OutcomeUnknownError: tmux does not answer, and the shell may have begun.
@@ -304,8 +304,9 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
     job = Job(command, shell, pane.log, pane.client, name, pane.clock)
     try:
         with anyio.CancelScope(shield=True):
-            pane.keyboard.begin(job.line)
-            await pane.keyboard.type(job.line)
+            async with pane.keyboard.lock:
+                pane.keyboard.begin(job.line)
+                await pane.keyboard.type(job.line)
     except ToolError as error:
         if not job.cancel():
             pane.jobs.last = pane.jobs.unreported = job
@@ -321,8 +322,7 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
 
 async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
     """Return the exit code of the last command of a shell at its prompt, None without an answer."""
-    async with pane.keyboard.lock:
-        job = await give(pane, shell, "# exit code")
+    job = await give(pane, shell, "# exit code")
     async with pane.subscribe() as subscription:
         with pane.clock.move_on_after(pane.clock.times.interrupt_s):
             while not job.is_done():

@@ -60,9 +60,9 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
     await wait_until_free(pane)
     await pane.check_running()
     pane.keyboard.check_free()
-    # Before taking the lock, since this may take a while and others may type meanwhile.
+    # Before the other calls are kept waiting, since this may take a while.
     await at_prompt(pane, deadline)
-    async with pane.keyboard.lock:
+    async with pane.keyboard.in_sequence(deadline - pane.clock.now()):
         await wait_until_free(pane)
         await pane.check_running()
         await pane.ensure_log_writer()
