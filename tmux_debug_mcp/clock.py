@@ -41,6 +41,8 @@ class Times:
     typed_s: float = 0.1
     # The same where a trace is sure to come, on a busy machine only late.
     traced_s: float = 2.0
+    # Text boxes take an Enter for a part of a paste up to 0.12 s after they have read text.
+    paste_s: float = 0.13
     # Older output counts as read by tmux, which usually takes a millisecond.
     printed_s: float = 0.01
     # Limit for a drain: what tmux has read is in the log within a millisecond, later on a busy

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from clocks import with_times
 from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, until
 
 from tmux_debug_mcp.clock import Times
@@ -127,7 +128,7 @@ async def test_interrupt_reaches_a_shell_that_reads_its_settings(
     texts: list[str] = []
 
     async def type_text() -> None:
-        texts.append((await tools.send("debug-1", "text for cat Enter"))[0])
+        texts.append((await tools.send("debug-1", "text for cat Enter", timeout_s=PATIENCE_S))[0])
 
     async with anyio.create_task_group() as tasks:
         # Text waits for the shell, and must not hold up what interrupts it.
@@ -136,6 +137,37 @@ async def test_interrupt_reaches_a_shell_that_reads_its_settings(
         await tools.send("debug-1", step)
         assert texts == []
         await tools.shows("debug-1", "interrupted\n")
+
+
+@with_times(starting_s=600.0, asking_s=600.0)
+async def test_call_that_waits_for_nothing_types_ahead_of_a_shell_that_reads_its_settings(
+    tools: Tools, gate: Gate, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings"
+    settings.write_text(f"echo reading; line=$(cat {gate})\nPS1='> '\n")
+    await tools.create(f"bash --rcfile {settings}", wait_for="reading")
+
+    answer = await tools.blocks("send_keys", pane_id="debug-1", keys="echo $((6*7))\n", timeout_s=0)
+
+    assert [answer[0], len(answer)] == ["Sent keys to pane 'debug-1'", 2]
+    await gate.open()
+    _, *answer = await tools.blocks("wait", pane_id="debug-1", pattern="^42$")
+    assert "; matched; " in answer[-1]
+
+
+@with_times(starting_s=600.0, asking_s=600.0)
+@pytest.mark.parametrize("keys", [["yes Enter"], ["SIGCONT", "yes Enter"]], ids=["first", "next"])
+async def test_step_waits_once_and_no_longer_than_its_timeout_for_a_shell_that_asks_at_its_start(
+    tools: Tools, tmp_path: Path, keys: list[str]
+) -> None:
+    settings = tmp_path / "settings"
+    settings.write_text("read -p 'sure? ' answer; echo \"got $answer\"; PS1='> '\n")
+    await tools.create(f"bash --rcfile {settings}", wait_for="sure. $")
+
+    answer = await tools.blocks("send_keys", pane_id="debug-1", keys=keys, timeout_s=2)
+
+    assert answer[0] == "Sent keys to pane 'debug-1'"
+    assert "got yes\n" in answer[1]
 
 
 def waiters(tools: Tools) -> Callable[[], Awaitable[int]]:
@@ -247,7 +279,7 @@ async def test_paste_goes_in_one_piece(tools: Tools, gate: Gate) -> None:
     confirmation, *_ = await tools.blocks(
         "send_keys", pane_id="debug-1", keys="one\ntwo\n", paste=True, timeout_s=0
     )
-    assert confirmation == "Sent keys to pane 'debug-1' (Enter not pressed)"
+    assert confirmation == "Sent keys to pane 'debug-1'"
     await gate.open()
     await tools.shows("debug-1", "one$\ntwo$")
 

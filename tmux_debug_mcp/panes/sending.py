@@ -4,6 +4,9 @@ A step waits until the program has read what was typed before and awaits somethi
 early, it may reach the wrong program or the wrong terminal mode. Interrupts (C-c, C-\, C-z and
 signals) are for whatever is running. They don't wait for that, but give the step before them a
 moment to start something.
+
+In a text box, such as an agent's, Enter is a write of its own, once the text was read and a moment
+later: what arrives together or faster is a paste to such programs, and Enter a line feed in it.
 """
 
 import contextlib
@@ -11,17 +14,25 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
-from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
+from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import SignalError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.vt.keys import Keystrokes, pressed
 
 from .keyboard import Sent
-from .looking.activity import Snapshot, is_ready_for_step, prompting
+from .looking.activity import (
+    Activity,
+    Snapshot,
+    has_read_text,
+    has_text_box,
+    is_ready_for_step,
+    prompting,
+)
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
 from .watching import watching
@@ -83,18 +94,24 @@ async def _send_steps(
     sending = Sending()
     if resize:
         await _resize(pane, resize, sending, matcher)
-    if not steps:
-        return sending
-    last = await _send_one(pane, steps[0], sending, matcher)
-    for step in steps[1:]:
+    before: Snapshot | None = None
+    for number, step in enumerate(steps):
         try:
-            sending.why_not = await _wait_until_ready(
-                pane, step, last.before, timeout_s, sending.observation
-            )
+            if before is None:
+                await _wait_for_prompt(pane, step, timeout_s)
+            else:
+                is_ready = partial(_is_ready_for, step, pane.clock.times, before)
+                sending.why_not = await _wait_until(
+                    pane, is_ready, before, timeout_s, sending.observation
+                )
+            if not sending.why_not:
+                before = await _send_one(pane, step, sending, matcher, timeout_s)
             if sending.why_not:
                 break
-            last = await _send_one(pane, step, sending, matcher)
-        except ToolError as error:  # the caller must learn which steps were sent
+        except ToolError as error:
+            if not number:
+                raise
+            # The caller must learn which steps were sent.
             sending.why_not = str(error).removesuffix(".")
             break
     return sending
@@ -121,40 +138,96 @@ async def _begin(pane: Pane, step: Keystrokes, sending: Sending, matcher: Matche
     return sent
 
 
+async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> None:
+    """Wait for a shell that is about to read, as one that starts is, before the first step.
+
+    Its prompt is then in the log, so that it isn't taken for output of this step. Interrupts don't
+    wait for that. But C-c drops unread keys, and a signal is for the program that a line starts, so
+    what was typed just before gets a moment.
+    """
+    terminal, times = pane.terminal, pane.clock.times
+    pane.keyboard.check_free()
+    has_just_typed = terminal.typed_s < times.typed_s
+    if step.interrupts:
+        if has_just_typed:
+            await terminal.prompt(times.prompt_soon_s, starting_s=0.0)
+        return
+    # What is typed while a shell handles keys, such as C-c, may be lost.
+    least_s = times.coming_s if has_just_typed else times.prompt_soon_s
+    shell = None
+    with pane.clock.move_on_after(max(timeout_s, least_s)):
+        starting_s = min(times.starting_s, timeout_s)
+        shell = await terminal.prompt(times.prompt_soon_s, starting_s=starting_s, is_sure=False)
+    if shell:
+        await pane.drain_prompt()
+    # Keys that another call presses right after text must not look pasted, either.
+    last = pane.keyboard.last_sent
+    rest_s = times.paste_s - terminal.typed_s
+    if last and last.texts and not step.text and rest_s > 0 and has_text_box(terminal.look()):
+        await pane.clock.sleep(rest_s)
+
+
 async def _send_one(
-    pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None
-) -> Sent:
-    """Send one whole step now."""
-    keyboard, times = pane.keyboard, pane.clock.times
+    pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None, timeout_s: float
+) -> Snapshot:
+    """Send one whole step now. Return the snapshot from just before its end."""
+    keyboard, observation = pane.keyboard, sending.observation
+    await pane.check_running()
     keyboard.check_free()
-    # A shell that is starting, or has just read keys, may be about to read. An interrupt waits for
-    # neither. But C-c drops unread keys, and a signal is for the program that a line starts, so
-    # what was typed just before gets a moment.
-    if not step.interrupts:
-        # Log the prompt first, so that it isn't taken for output of this line.
-        if await pane.terminal.prompt(times.prompt_soon_s, is_sure=False):
-            await pane.drain_prompt()
-    elif pane.terminal.typed_s < times.typed_s:
-        await pane.terminal.prompt(times.prompt_soon_s, starting_s=0.0)
-    async with keyboard.lock:
-        await pane.check_running()
-        keyboard.check_free()
-        keyboard.check_not_hidden(step)
-        with anyio.CancelScope(shield=True):
-            observation = sending.observation
-            sent = await _begin(pane, step, sending, matcher)
-            if observation and not step.interrupts:
-                await observation.step(sent)
-            if step.signal:
-                _send_signal(pane, sent.before, step.signal)
-            else:
-                keyboard.use_line(step)
-                await keyboard.type(step)
+    keyboard.check_not_hidden(step)
+    is_whole = True
+    with anyio.CancelScope(shield=True):
+        sent = await _begin(pane, step, sending, matcher)
+        # Reading what was printed takes long in a flood, and what ends the flood can't wait for it.
+        if observation and not step.interrupts:
+            await observation.step(sent)
+        if step.signal:
+            _send_signal(pane, sent.before, step.signal)
+        else:
+            is_whole = not (step.text and step.keys and has_text_box(sent.before))
+            keyboard.use_line(step)
+            async with keyboard.lock:
+                keyboard.check_not_hidden(step)
+                await keyboard.type(step if is_whole else step.only_text())
+    before = sent.before
+    if not is_whole:
+        try:
+            before = await _press_after_text(pane, step, before, timeout_s)
+        except ToolError as error:
+            keys = " ".join(step.keys)
+            why_not = str(error).removesuffix(".")
+            sending.why_not = f"its text was typed, but {keys} was not pressed: {why_not}"
+            return before
+        if sending.observation:
+            sending.observation.before = before
     sending.done += 1
-    # Reading a flood takes long, and what ends the flood can't wait for that.
     if observation and step.interrupts:
         await observation.step(sent)
-    return sent
+    return before
+
+
+async def _press_after_text(
+    pane: Pane, step: Keystrokes, before: Snapshot, timeout_s: float
+) -> Snapshot:
+    """Press the keys of a step as a write of their own, once its text was read and a moment later.
+
+    A text box would take them for a part of a paste. Return the snapshot from just before them.
+
+    Raises:
+        ToolError: They can't be pressed.
+    """
+    clock, times, keyboard = pane.clock, pane.clock.times, pane.keyboard
+    await pane.flush()  # tmux has written the text
+    is_read = partial(has_read_text, times, before)
+    why_not = await _wait_until(pane, is_read, before, max(timeout_s, times.traced_s))
+    if why_not:
+        raise ToolError(why_not)
+    await clock.sleep(times.paste_s)
+    with anyio.CancelScope(shield=True):
+        async with keyboard.lock:
+            before = pane.terminal.begin_typing(gets_keys=True)
+            await keyboard.type(step.only_keys())
+    return before
 
 
 def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
@@ -173,18 +246,27 @@ def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
         raise SignalError(name, "the program belongs to another user") from None
 
 
-async def _wait_until_ready(
+def _is_ready_for(
+    step: Keystrokes, times: Times, before: Snapshot, activity: Activity, waited_s: float
+) -> bool:
+    """Return whether a program is ready for a step; `before` is from before the previous one."""
+    if step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s):
+        return True
+    return is_ready_for_step(times, activity, before, waited_s)
+
+
+async def _wait_until(
     pane: Pane,
-    step: Keystrokes,
+    is_ready: Callable[[Activity, float], bool],
     before: Snapshot,
     timeout_s: float,
-    observation: Observation | None,
+    observation: Observation | None = None,
 ) -> str | None:
-    """Wait until the program is ready for a step. Return None, or why it is not ready.
+    """Wait until a program is ready for more keys. Return None, or why it is not.
 
-    `before` is the snapshot before the previous step.
+    `before` is the snapshot before the previous keys. An observation ends the wait once its
+    `stop_pattern` has matched.
     """
-    times = pane.clock.times
     begin = pane.clock.now()
     is_observed = observation is not None and observation.matcher.has_stop_pattern
     async with watching(pane, before) as watch:
@@ -196,16 +278,16 @@ async def _wait_until_ready(
                 verb = "was " if moment.ending.was_killed else ""
                 return f"the program {verb}{moment.ending}"
             pane.keyboard.check_free()
-            activity, waited_s = moment.activity, moment.now - begin
-            if activity is None:
+            activity = moment.activity
+            if activity is None or not is_ready(activity, moment.now - begin):
                 continue
-            is_due = step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s)
-            if is_due or is_ready_for_step(times, activity, before, waited_s):
-                if observation and is_observed:
-                    await pane.drain()
-                    if await observation.has_stopped_at(pane.log.size):
-                        return _STOPPED
-                return None
+            if observation and is_observed:
+                await pane.drain()
+                if await observation.has_stopped_at(pane.log.size):
+                    return _STOPPED
+            elif activity.shell:
+                await pane.drain_prompt()
+            return None
     program, blocked = "the program", None
     if watch.activity:
         program = watch.activity.snapshot.foreground or program

@@ -128,7 +128,9 @@ async def type_text(
             "it in parts."
         )
     pane = await sessions.find(session, to_write=True)
-    await send(pane, [typed_at_once(text)])
+    sent = await send(pane, [typed_at_once(text)])
+    if sent.why_not:
+        raise errors.ToolError(f"{sent.why_not[0].upper()}{sent.why_not[1:]}.")
     return Answer([f"Typed {len(text)} character(s) to terminal"], pane_id=pane.name)
 
 

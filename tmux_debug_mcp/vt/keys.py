@@ -14,7 +14,7 @@ CRLF counts as a line feed. `steps` turns the result into keystrokes, line by li
 import itertools
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tmux_debug_mcp.errors import KeysError, MixedKeysError
@@ -31,6 +31,9 @@ _MAX_SHOWN_CHARACTERS = 40
 _MAX_CHECKED_WORDS = 100
 # How much of the start and end of a text is searched for keys before and after it.
 _MAX_CHECKED_CHARACTERS = 2000
+
+# Longer text is pasted into a text box. Programs take it for a paste anyway, in pieces.
+_MAX_TYPED_CHARACTERS = 200
 
 # Key names that are English words too, so that a text may begin or end with them.
 _ENGLISH = frozenset(
@@ -75,6 +78,15 @@ class Keystrokes:
         """Whether this is for what runs now, not for what reads the terminal next."""
         only_interrupts = not self.text and _INTERRUPTS.issuperset(self.keys)
         return bool(self.signal) or (only_interrupts and bool(self.keys))
+
+    def only_text(self) -> "Keystrokes":
+        """Return the text without the keys, pasted if it is long and surely is text."""
+        is_long = len(self.text) > _MAX_TYPED_CHARACTERS and self.text.isprintable()
+        return replace(self, keys=(), is_paste=self.is_paste or is_long)
+
+    def only_keys(self) -> "Keystrokes":
+        """Return the keys without the text."""
+        return replace(self, text="", is_paste=False)
 
 
 INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",))
@@ -225,13 +237,15 @@ def typed(text: str, enters: int, hint: str = "") -> Keystrokes:
 
 
 def typed_at_once(text: str) -> Keystrokes:
-    """Return the keystrokes that type a text with all its lines, each line feed as Enter.
+    """Return the keystrokes that type all lines of a text at once, each line feed as Enter.
 
     Raises:
         KeysError: The text is empty or too long, or contains a character that can't be typed.
     """
     check(text)
-    return Keystrokes(text.replace("\n", "\r"), is_paste=False, keys=())
+    lines = text.removesuffix("\n")
+    keys = ("Enter",) if lines != text else ()
+    return Keystrokes(lines.replace("\n", "\r"), is_paste=False, keys=keys)
 
 
 def pasted(text: str, enters: int = 0) -> Keystrokes:

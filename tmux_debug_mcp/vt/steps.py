@@ -165,10 +165,10 @@ def confirmation(
     the screen, so text without Enter is usual.
     """
     remarks = list(dict.fromkeys(step.hint for step in steps[:done] if step.hint))
-    last = steps[done - 1]
+    last = steps[max(0, done - 1)]
     # A single character is a key to most programs.
     is_unfinished = last.is_text and not last.keys and not last.text.endswith(("\n", "\r"))
-    if is_unfinished and len(last.text) > 1 and not is_for_screen:
+    if done and is_unfinished and len(last.text) > 1 and not is_for_screen:
         remarks.insert(0, "Enter not pressed")
     sent = "Sent keys" if why_not is None else f"Sent {done} of {len(steps)} steps"
     shown = f" ({'; '.join(remarks[:_MAX_REMARKS])})" if remarks else ""

@@ -291,6 +291,29 @@ def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited
     return (activity.awaits is not None or polls) and waited_s >= times.quiet_s
 
 
+def has_text_box(snapshot: Snapshot) -> bool:
+    """Return whether the program may take text and an Enter that arrive together for a paste.
+
+    Programs that read every key themselves, even C-c, may tell typing from pasting by how much
+    arrives at once, and how soon the next key follows. Line editors leave C-c to the terminal, or
+    read byte by byte. What is behind a relay is unknown.
+    """
+    modes = snapshot.modes
+    if modes is None or modes.is_canonical or modes.has_signal_keys or snapshot.relays:
+        return False
+    return prompting(snapshot) is None and snapshot.waiting is not Waiting.BYTEWISE
+
+
+def has_read_text(times: Times, before: Snapshot, activity: Activity, waited_s: float) -> bool:
+    """Return whether a program has read the text that was typed `waited_s` ago, after `before`."""
+    after = activity.snapshot
+    if after.modes is None or after.modes.unread_bytes:
+        return False
+    # A program that keeps drawing may not be seen to await more.
+    is_seen = waited_s >= times.quiet_s and is_read(times, before, after, waited_s)
+    return activity.awaits is not None or is_seen
+
+
 def is_worth_waiting(
     times: Times,
     activity: Activity,

@@ -1,0 +1,92 @@
+"""Text and the Enter after it in programs that take what arrives together for a paste."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from clocks import with_times
+from support import PATIENCE_S, Tools, eventually
+
+BOX = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('text_box.py')))}"
+# The control characters around a bracketed paste.
+FRAME = len("\033[200~\033[201~")
+KINDS = ["plain", "bracketed", "alone", "busy"]
+
+
+async def submit(tools: Tools, keys: str, characters: int) -> None:
+    """Type into the only pane until its text box submits a text of so many characters."""
+    pattern = f"^submitted {characters}$"
+    answer = await tools.send("debug-1", keys, wait_for=pattern, timeout_s=PATIENCE_S)
+    assert "; matched; " in answer[-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_text_is_submitted_in_a_text_box(tools: Tools, kind: str) -> None:
+    await tools.create(f"{BOX} {kind}", wait_for="box ready")
+    for text in ["y", "a longer text", "x" * 200]:
+        await submit(tools, f"{text} Enter", len(text))
+
+
+async def test_each_line_is_submitted_alone_and_a_paste_as_a_whole(tools: Tools) -> None:
+    await tools.create(f"{BOX} bracketed", wait_for="box ready")
+
+    await submit(tools, "one\nthree\n", len("three"))
+    await tools.send("debug-1", "one\nthree", paste=True)
+    await submit(tools, "Enter", FRAME + len("one\rthree"))
+
+
+@pytest.mark.parametrize(("kind", "is_bracketed"), [("bracketed", True), ("plain", False)])
+async def test_long_text_is_pasted_where_the_program_asks_for_pastes(
+    tools: Tools, kind: str, *, is_bracketed: bool
+) -> None:
+    await tools.create(f"{BOX} {kind}", wait_for="box ready")
+    await submit(tools, f"{'0123456789' * 100} Enter", 1000 + FRAME * is_bracketed)
+
+
+async def test_enter_right_after_the_call_that_typed_the_text_submits_it(tools: Tools) -> None:
+    await tools.create(f"{BOX} bracketed", wait_for="box ready")
+    for _ in range(5):
+        await tools.send("debug-1", "hello")
+        await submit(tools, "Enter", 5)
+
+
+async def test_text_is_submitted_by_a_call_that_waits_for_nothing(tools: Tools) -> None:
+    await tools.create(f"{BOX} bracketed", wait_for="box ready")
+
+    answer = await tools.blocks("send_keys", pane_id="debug-1", keys="hello Enter", timeout_s=0)
+
+    assert answer[0] == "Sent keys to pane 'debug-1'"
+    await tools.shows("debug-1", "submitted 5\n")
+
+
+@with_times(traced_s=0.2)
+async def test_enter_is_not_pressed_while_the_text_is_unread(tools: Tools) -> None:
+    await tools.create("stty raw -echo; echo ready; exec sleep 1001", wait_for="ready")
+
+    confirmation, *_ = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=["hello Enter", "more Enter"], timeout_s=0.1
+    )
+
+    assert confirmation.startswith(
+        "Sent 0 of 2 steps to pane 'debug-1'. Step 1 was not sent: its text was typed, but Enter "
+        "was not pressed: after 0.2 s, sleep is not reading input"
+    )
+
+
+async def test_interrupt_comes_through_while_a_text_waits_to_be_read(tools: Tools) -> None:
+    await tools.create("stty raw -echo; echo ready; exec sleep 1001", wait_for="ready")
+    [pane] = tools.engine.panes
+    confirmations: list[str] = []
+
+    async def type_text() -> None:
+        answer = await tools.send("debug-1", "hello Enter", timeout_s=PATIENCE_S)
+        confirmations.append(answer[0])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(type_text)
+        await eventually(lambda: pane.keyboard.last_sent is not None)
+        await tools.send("debug-1", "SIGTERM")
+
+    assert "its text was typed, but Enter was not pressed: the program" in confirmations[0]
