@@ -136,6 +136,18 @@ class KeysError(ToolError):
     """Raised when `keys` can neither be pressed nor typed."""
 
 
+class NoKeyCodeError(SentenceError, KeysError):
+    """Raised when a program would take a key for another one."""
+
+    key: str
+    plain: str
+    sentence = (
+        "'{key}' would reach the program as '{plain}': the program is not known to have asked its "
+        "terminal to tell them apart. Send '{plain}' if you want that; many text boxes take "
+        "'M-Enter' or 'C-j' for a new line."
+    )
+
+
 class MixedKeysError(SentenceError, KeysError):
     """Raised when a `keys` string mixes key names and text. An array of steps would be clear."""
 

@@ -294,3 +294,76 @@ async def test_keys_for_a_pane_that_has_just_gone_are_an_error_and_leave_no_buff
     assert await neighbour.tmux(("list-buffers",)) == [()]
     await tools.send(other, "for the other Enter")
     assert "hello" not in await tools.shows(other, "for the other\nfor the other")
+
+
+ASKED = {"\\033[>4;2m": b"\x1b[27;2;13~\x1b[27;5;9~", "\\033[>1u": b"\x1b[13;2u\x1b[9;5u"}
+
+
+@pytest.mark.parametrize(("request_", "expected"), ASKED.items(), ids=["xterm", "kitty"])
+async def test_shifted_enter_is_sent_where_the_program_asked_for_such_keys(
+    tools: Tools, tmp_path: Path, request_: str, expected: bytes
+) -> None:
+    file = tmp_path / "typed"
+    file.touch()
+    ask = f"printf '{request_}'"
+    pane_id = await tools.create(f"stty raw -echo && {ask} && echo ready && exec cat >{file}")
+    await tools.shows(pane_id, "ready")
+
+    await Typist(tools, pane_id, file).gets(expected, "S-Enter C-Tab")
+
+
+async def test_shifted_enter_is_refused_where_it_would_submit(typist: Typist) -> None:
+    tools, pane_id = typist.tools, typist.pane_id
+    error = await tools.error("send_keys", pane_id=pane_id, keys="S-Enter")
+    assert error.startswith(
+        "'S-Enter' would reach the program as 'Enter': the program is not known"
+    )
+    confirmation, *_ = await tools.blocks("send_keys", pane_id=pane_id, keys=["text", "C-Enter"])
+    assert confirmation.startswith(f"Sent 1 of 2 steps to pane '{pane_id}' (Enter not pressed).")
+    assert "Step 2 was not sent: 'C-Enter' would reach the program as 'Enter'" in confirmation
+
+    await eventually(lambda: typist.file.read_bytes() == b"text")
+    await typist.gets(b"!", "!")
+
+
+@pytest.mark.parametrize("command", ["bash --norc", "python3 -q"])
+async def test_typed_tabs_at_a_line_editor_are_told_to_be_completions(
+    tools: Tools, command: str
+) -> None:
+    await tools.create(command, timeout_s=PATIENCE_S)
+    note = "(a line editor completes words at typed tabs; paste inserts them)"
+    for keys, paste, said in [("x = '\t' Enter", False, note), ("\t\t'\n", True, None)]:
+        answer = await tools.send("debug-1", keys, paste=paste)
+        assert answer[0] == " ".join(filter(None, ["Sent keys to pane 'debug-1'", said]))
+        await tools.send("debug-1", "C-c")
+
+
+async def test_tabs_for_a_program_that_reads_lines_need_no_word(tools: Tools) -> None:
+    await tools.create("cat")
+    answer = await tools.send("debug-1", "a\tb Enter")
+    assert answer[0] == "Sent keys to pane 'debug-1'"
+
+
+@pytest.mark.parametrize("paste", [False, True])
+async def test_line_that_is_longer_than_the_terminal_keeps_is_told(
+    tools: Tools, *, paste: bool
+) -> None:
+    await tools.create("stty -echo; echo ready; wc -c", wait_for="ready")
+    for size, said in [(4095, ""), (4096, " (the terminal keeps only 4095 bytes of a line)")]:
+        answer = await tools.send("debug-1", "short\n" + "x" * size + "\n", paste=paste)
+        assert answer[0] == f"Sent keys to pane 'debug-1'{said}"
+    counted = await tools.send("debug-1", "C-d", wait_for=r"^\d")
+    assert str(2 * (len("short\n") + 4095 + 1)) in counted[1]
+
+
+async def test_output_that_is_stopped_is_told_until_it_goes_on(tools: Tools) -> None:
+    await tools.create("echo ready; exec cat", wait_for="ready")
+    stopped = "; C-s has stopped its output: C-q resumes it; "
+    assert stopped not in (await tools.send("debug-1", "a Enter", timeout_s=1))[-1]
+    await tools.send("debug-1", "C-s")
+    assert stopped in (await tools.send("debug-1", "b Enter", timeout_s=1))[-1]
+    assert stopped in (await tools.blocks("capture_pane", pane_id="debug-1"))[-1]
+    assert stopped in (await tools.blocks("wait", pane_id="debug-1", timeout_s=0))[-1]
+    answer = await tools.send("debug-1", "C-q", wait_for="^b$")
+    assert "; matched; " in answer[-1]
+    assert stopped not in answer[-1]

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.errors import KeysError, MixedKeysError
-from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
+from tmux_debug_mcp.vt.key_codes import (
+    Protocol,
+    Requests,
+    depend_on_modes,
+    encoded,
+    need_protocol,
+)
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import (
     MAX_KEYS_BYTES,
@@ -327,7 +333,9 @@ def test_no_string_makes_parsing_fail_but_by_its_own_error(keys: str) -> None:
         return
     assert parsed.text or parsed.keys
     assert all(key_name(key) for key in parsed.keys)
-    assert len(encoded(parsed.keys, keypad_mode=True)) >= len(parsed.keys)
+    for protocol in (Protocol.XTERM, Protocol.KITTY):
+        codes = encoded(parsed.keys, keypad_mode=True, protocol=protocol)
+        assert len(codes) >= len(parsed.keys)
 
 
 @pytest.mark.parametrize(
@@ -370,8 +378,6 @@ def test_long_wrong_key_is_not_repeated_whole() -> None:
         ("KP0 KP* KPEnter M-KP5", "0*\r\0335", "\033Op\033Oj\033OM\033\033Ou"),
         ("C-a C-Space C-_ C-\\\\ C-] C-^", "\1\0\x1f\x1c\x1d\x1e", None),
         ("M-x M-X M-é C-M-a M-Enter M--", "\033x\033X\033é\033\1\033\r\033-", None),
-        # Terminals have no codes for these.
-        ("S-Enter C-Enter C-Tab S-Space", "\r\r\t ", None),
         ("S-Tab M-BTab", "\033[Z\033\033[Z", None),
     ],
 )
@@ -387,3 +393,73 @@ def test_text_that_ends_a_paste_before_its_end_is_refused() -> None:
     with pytest.raises(KeysError, match="would end the paste"):
         pasted("one\n\033[201~two\n")
     assert parse("one\n\033[201~two\n", literal=True).text
+
+
+@pytest.mark.parametrize(
+    ("key", "xterm", "kitty", "plain"),
+    [
+        ("S-Enter", "\033[27;2;13~", "\033[13;2u", "Enter"),
+        ("C-Enter", "\033[27;5;13~", "\033[13;5u", "Enter"),
+        ("C-M-Enter", "\033[27;7;13~", "\033[13;7u", "M-Enter"),
+        ("C-Tab", "\033[27;5;9~", "\033[9;5u", "Tab"),
+        ("C-S-Tab", "\033[27;6;9~", "\033[9;6u", "BTab"),
+        ("S-Space", "\033[27;2;32~", "\033[32;2u", "Space"),
+        ("C-BSpace", "\033[27;5;127~", "\033[127;5u", "BSpace"),
+        ("S-Escape", "\033[27;2;27~", "\033[27;2u", "Escape"),
+        ("C-KP5", "\033[27;5;53~", "\033[57404;5u", "KP5"),
+        ("S-KPEnter", "\033[27;2;13~", "\033[57414;2u", "KPEnter"),
+    ],
+)
+def test_key_without_a_code_of_its_own_has_one_in_a_protocol(
+    key: str, xterm: str, kitty: str, plain: str
+) -> None:
+    pressed = parse(key).keys
+    assert need_protocol(pressed)
+    assert encoded(pressed, protocol=Protocol.XTERM) == xterm
+    assert encoded(pressed, protocol=Protocol.KITTY) == kitty
+    with pytest.raises(KeysError, match=f"would reach the program as '{plain}'"):
+        encoded(pressed)
+
+
+@pytest.mark.parametrize(
+    ("printed", "protocol"),
+    [
+        ("", "none"),
+        ("\033[>4;1m", "modifyOtherKeys"),
+        ("\033[>4;2m", "modifyOtherKeys"),
+        ("\033[>4;2m\033[>4m", "none"),
+        ("\033[>4;2m\033[>4;0m", "none"),
+        ("\033[>4;2m\033[>4n", "none"),
+        ("\033[>4;2m\033c", "none"),
+        ("\033[>1u", "kitty"),
+        ("\033[>4;2m\033[>7u\033[<u", "modifyOtherKeys"),
+        ("\033[>1u\033[>u", "none"),
+        ("\033[>1u\033[>2u\033[<2u", "none"),
+        ("\033[>1u\033[>1u\033[<u", "kitty"),
+        ("\033[<u\033[<9u\033[>1u", "kitty"),
+        ("\033[=1u", "kitty"),
+        ("\033[=1;2u\033[=4;2u", "kitty"),
+        ("\033[=1u\033[=1;3u", "none"),
+        ("\033[>1u\033[?1049h", "none"),
+        ("\033[?1049h\033[>1u\033[?1049l", "none"),
+        ("\033[>1u\033[?1049h\033[>1u\033[?1049l", "kitty"),
+        ("\033[u\033[?u\033[4;2m\033[>5;2m", "none"),
+    ],
+)
+def test_protocol_is_the_one_that_output_asked_for_however_it_is_cut(
+    printed: str, protocol: str
+) -> None:
+    data = b"text" + printed.encode() + b"more"
+    for size in range(1, len(data) + 1):
+        requests = Requests()
+        for start in range(0, len(data), size):
+            requests.feed(data[start : start + size], start)
+        assert requests.protocol.value == protocol
+        assert requests.end == len(data)
+
+
+def test_request_is_not_joined_from_what_lies_around_lost_output() -> None:
+    requests = Requests()
+    requests.feed(b"\033[>", 0)
+    requests.feed(b"1u", 1000)
+    assert requests.protocol is Protocol.NONE

@@ -7,6 +7,7 @@ process's standard input. Nothing here makes a terminal our controlling terminal
 import contextlib
 import fcntl
 import os
+import select
 import struct
 import termios
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 
 # Indexes into what termios.tcgetattr() returns.
 _IFLAG, _OFLAG, _LFLAG, _CC = 0, 1, 3, 6
+# In canonical mode, what is longer loses its rest. Source: termios(3), Canonical mode.
+MAX_LINE_BYTES = 4095
 # The value of a special character that is disabled, _POSIX_VDISABLE.
 _DISABLED = b"\0"
 
@@ -128,6 +131,19 @@ def is_at(path: str, tty: int) -> bool:
         return os.stat(path).st_rdev == device(tty)
     except OSError:
         return False
+
+
+def is_output_stopped(pid: int) -> bool:
+    """Tell whether programs can't write now to a terminal on which C-s stops output.
+
+    Briefly true also while tmux is late in reading a flood.
+    """
+    with _open(pid) as fd, contextlib.suppress(termios.error):
+        if fd is not None and termios.tcgetattr(fd)[_IFLAG] & termios.IXON:
+            poll = select.poll()
+            poll.register(fd, select.POLLOUT)
+            return not poll.poll(0)
+    return False
 
 
 def restart_output(pid: int) -> None:

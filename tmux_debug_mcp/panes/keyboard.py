@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
+import anyio.lowlevel
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import BusyError, HiddenInputError, KeyboardHeldError
@@ -19,7 +20,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Typed
-from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
+from tmux_debug_mcp.vt.key_codes import Protocol, Requests, depend_on_modes, need_protocol
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
 
@@ -32,6 +33,8 @@ _MAX_SENT = 200
 # Of more lines, and of longer ones, we remember only that there were some.
 _MAX_TYPED_LINES = 20
 _MAX_LINE_CHARACTERS = 1000
+# How much of a log is searched for requests in one go.
+_PIECE_BYTES = 1 << 18
 # Longer text goes to tmux in a file, and so does NUL, which no command can hold.
 _MAX_IN_COMMAND = 1000
 
@@ -90,6 +93,7 @@ class Keyboard:
         self.holder: str | None = None
         self.typed_lines: list[str | None] = []
         self.empty_prompt: int | None = None
+        self._requests = Requests()
 
     def hand_over(self, person: str) -> None:
         """Give a person the keyboard. Until they let go, calls can't type, run or signal."""
@@ -206,17 +210,40 @@ class Keyboard:
             # the program has handled it.
             self._terminal.typed(self._terminal.look())
         text = keystrokes.text
-        if depend_on_modes(keystrokes.keys):
-            ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)
-            [[modes]] = await self._tmux(ask)
-            keys = encoded_for_modes(keystrokes.keys, modes.decode())
-        else:
-            keys = encoded(keystrokes.keys)
+        keys = await self._encoded(keystrokes.keys)
         if keystrokes.is_paste:
             await self._paste(text, is_bracketed=True)
             text = ""
         await self._paste(text + keys, is_bracketed=False)
         self._terminal.tmux_has_typed()
+
+    async def check_codes(self, keys: Sequence[str]) -> None:
+        """Raise NoKeyCodeError if the program would take a key for another one."""
+        if need_protocol(keys):
+            encoded_for_modes(keys, "", await self._protocol())
+
+    async def _encoded(self, keys: Sequence[str]) -> str:
+        """Return the characters that keys send to the program in its terminal's modes."""
+        modes, protocol = b"", Protocol.NONE
+        if depend_on_modes(keys):
+            ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)
+            [[modes]] = await self._tmux(ask)
+        if need_protocol(keys):
+            protocol = await self._protocol()
+        return encoded_for_modes(keys, modes.decode(), protocol)
+
+    async def _protocol(self) -> Protocol:
+        """Return the protocol for keys that the output in the log has asked for last."""
+        log, requests = self._log, self._requests
+        size = log.size
+        while requests.end < size:
+            start = max(requests.end, log.kept_from)
+            data = log.read(start, min(_PIECE_BYTES, size - start))
+            if not data:
+                break
+            requests.feed(data, start)
+            await anyio.lowlevel.checkpoint()
+        return requests.protocol
 
     async def _paste(self, text: str, *, is_bracketed: bool) -> None:
         if not text:

@@ -500,8 +500,15 @@ class Pane:
         return state
 
     def notices(self) -> list[str]:
-        """Return what every result about this pane says: who has the keyboard, and lost output."""
+        """Return what every result about this pane says.
+
+        Its output is stopped, a person has the keyboard, or output is late or lost.
+        """
         notices = []
+        # In a flood, the terminal may be full for a moment.
+        is_quiet = self.log.quiet_s() >= self.clock.times.quiet_s
+        if is_quiet and self._ended is None and terminals.is_output_stopped(self.leader.pid):
+            notices.append("C-s has stopped its output: C-q resumes it")
         if self.keyboard.holder:
             notices.append(f"{self.keyboard.holder} has the keyboard")
         if self.is_log_late and not self._is_log_written():

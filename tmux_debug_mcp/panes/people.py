@@ -37,8 +37,7 @@ _KEYS_WATCHING = "C-b d leaves, C-b w takes the keyboard"
 _KEYS_WORKING = "C-b d leaves, C-b w returns the keyboard, C-b C-b types C-b"
 _LINE = "#{?#{m:person-*,#{client_key_table}},#{@keys},#{@line}}"
 
-# A terminal keeps this many bytes of a line before its end, and drops the rest. Source: termios(3).
-MAX_SECRET_BYTES = 4095
+MAX_SECRET_BYTES = terminals.MAX_LINE_BYTES
 # We look for the echo of a secret in this much of what is printed while it is typed.
 _MAX_ECHO_BYTES = 1 << 16
 # Programs may print anything shorter by chance, so it proves no echo.

@@ -12,8 +12,8 @@ later: what arrives together or faster is a paste to such programs, and Enter a 
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
@@ -21,6 +21,7 @@ import anyio
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import SignalError, ToolError
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.terminals import MAX_LINE_BYTES
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.vt.keys import Keystrokes, pressed
 
@@ -49,11 +50,13 @@ class Sending:
     Attributes:
         done: The number of steps that were sent.
         why_not: Why the next step was not sent; None when all were.
+        notes: What became of text that was not typed as it is.
         observation: What is new since the first step; None unless asked for.
     """
 
     done: int = 0
     why_not: str | None = None
+    notes: list[str] = field(default_factory=list)
     observation: Observation | None = None
 
 
@@ -175,6 +178,7 @@ async def _send_one(
     await pane.check_running()
     keyboard.check_free()
     keyboard.check_not_hidden(step)
+    await keyboard.check_codes(step.keys)
     is_whole = True
     with anyio.CancelScope(shield=True):
         sent = await _begin(pane, step, sending, matcher)
@@ -185,6 +189,7 @@ async def _send_one(
             _send_signal(pane, sent.before, step.signal)
         else:
             is_whole = not (step.text and step.keys and has_text_box(sent.before))
+            sending.notes += _notes(step, sent.before)
             keyboard.use_line(step)
             async with keyboard.lock:
                 keyboard.check_not_hidden(step)
@@ -228,6 +233,19 @@ async def _press_after_text(
             before = pane.terminal.begin_typing(gets_keys=True)
             await keyboard.type(step.only_keys())
     return before
+
+
+def _notes(step: Keystrokes, before: Snapshot) -> Iterator[str]:
+    """Yield what becomes of text that the terminal, or a line editor, does not take as it is."""
+    modes = before.modes
+    if modes is None:
+        return
+    if modes.is_canonical and step.has_line_over(MAX_LINE_BYTES):
+        yield f"the terminal keeps only {MAX_LINE_BYTES} bytes of a line"
+    # A lone tab is the key. In canonical mode, and in a paste, it is text.
+    is_tabbed = "\t" in step.text and len(step.text) > 1 and not step.is_paste
+    if is_tabbed and not modes.is_canonical:
+        yield "a line editor completes words at typed tabs; paste inserts them"
 
 
 def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:

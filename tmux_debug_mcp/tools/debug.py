@@ -156,7 +156,12 @@ async def send_keys(engine: Engine, session: CallerSession, arguments: SendKeys)
         if parts:
             draws = sending.observation is not None and sending.observation.drawing.is_on
             confirmed = confirmation(
-                given.pane_id, parts, sending.done, sending.why_not, is_for_screen=draws
+                given.pane_id,
+                parts,
+                sending.done,
+                sending.why_not,
+                notes=sending.notes,
+                is_for_screen=draws,
             )
         if conditions is None or sending.observation is None:
             return _not_sent(sending, await _confirmed(pane, session, confirmed))

@@ -1,9 +1,17 @@
 """The codes of keys: what a terminal sends to a program when a key is pressed. No I/O.
 
-Sources: xterm's "Control Sequences", PC-Style Function Keys; the entry of tmux in terminfo(5).
+Some keys, such as Shift and Enter, have a code of their own only in a protocol that the program
+must ask for. Without it, a terminal sends what it sends for the key without Shift.
+
+Sources: xterm's "Control Sequences", PC-Style Function Keys and "modifyOtherKeys"; "Comprehensive
+keyboard handling in terminals" of kitty; the entry of tmux in terminfo(5).
 """
 
+import re
 from collections.abc import Iterable
+from enum import Enum
+
+from tmux_debug_mcp.errors import NoKeyCodeError
 
 # Keys that send `ESC [` and a final character, in cursor mode (DECCKM) `ESC O` instead.
 _CURSOR_KEYS = {"Up": "A", "Down": "B", "Right": "C", "Left": "D"}
@@ -31,10 +39,110 @@ _KEYPAD_FINALS = _KEYPAD_DIGITS | _KEYPAD_SIGNS
 # What these keys send in cursor or keypad mode.
 _IN_MODES = {"Home": "\033[1~", "End": "\033[4~"}
 
+# The numbers of keys whose modifiers only a protocol can tell.
+_KEYPAD_NAMES = (
+    *(f"KP{digit}" for digit in range(10)),
+    "KP.",
+    "KP/",
+    "KP*",
+    "KP-",
+    "KP+",
+    "KPEnter",
+)
+_KITTY_NUMBERS = {name: number for number, name in enumerate(_KEYPAD_NAMES, start=57399)}
+
 # What each modifier adds to the number 1 in a sequence.
 _MODIFIER_VALUES = {"S": 1, "M": 2, "C": 4}
 # The bits of a control character.
 _CONTROL_BITS = 0x1F
+
+
+class Protocol(Enum):
+    """How a terminal tells a program about keys that have no code of their own."""
+
+    NONE = "none"
+    XTERM = "modifyOtherKeys"
+    KITTY = "kitty"
+
+
+# What asks for a protocol, resets the terminal, or switches to another screen, in groups: a reset
+# (RIS), the value of modifyOtherKeys, kitty's action and its numbers, the alternate screen.
+_REQUEST = re.compile(
+    rb"\033(?:(c)|\[>4(?:;(\d{0,2}))?[mn]|\[([<=>])([\d;]{0,12})u|\[\?(?:47|1047|1049)([hl]))"
+)
+_MAX_REQUEST_BYTES = 18
+# The flags with which kitty tells keys apart: all ambiguous ones, or all keys.
+_KITTY_FLAGS = 1 | 8
+_MAX_PUSHED = 32
+
+
+class Requests:
+    """Follows which protocol programs ask their terminal for, as their output goes by.
+
+    Attributes:
+        end: The cursor after the output that went by.
+    """
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._held = b""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._is_alternate = False
+        self._is_xterm = False
+        # Flags that were pushed, on the main and on the alternate screen.
+        self._pushed: tuple[list[int], list[int]] = ([0], [0])
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol that is in force."""
+        if self._pushed[self._is_alternate][-1] & _KITTY_FLAGS:
+            return Protocol.KITTY
+        return Protocol.XTERM if self._is_xterm else Protocol.NONE
+
+    def feed(self, data: bytes, start: int) -> None:
+        """Take the output that begins at a cursor. What lies before it may be lost."""
+        if start != self.end:
+            self._held = b""
+        self.end = start + len(data)
+        data = self._held + data
+        taken = 0
+        for request in _REQUEST.finditer(data):
+            taken = request.end()
+            self._take(request)
+        self._held = data[max(taken, len(data) - _MAX_REQUEST_BYTES) :]
+
+    def _take(self, request: re.Match[bytes]) -> None:
+        reset, xterm_value, action, numbers, screen = request.groups()
+        flags = self._pushed[self._is_alternate]
+        if reset:
+            self._reset()
+        elif screen:
+            self._is_alternate = screen == b"h"
+        elif action is None:
+            self._is_xterm = bool(int(xterm_value or 0))
+        elif action == b"<":
+            del flags[-max(1, _number(numbers, 0, 1)) :]
+            flags[:] = flags or [0]
+        elif action == b">":
+            flags.append(_number(numbers, 0, 0))
+            del flags[:-_MAX_PUSHED]
+        else:
+            given, how = _number(numbers, 0, 0), _number(numbers, 1, 1)
+            changed = {2: flags[-1] | given, 3: flags[-1] & ~given}
+            flags[-1] = changed.get(how, given)
+
+
+def _number(numbers: bytes, index: int, default: int) -> int:
+    """Return one of the numbers between semicolons."""
+    given = numbers.split(b";")
+    return int(given[index]) if index < len(given) and given[index] else default
+
+
+def need_protocol(keys: Iterable[str]) -> bool:
+    """Tell whether some keys have a code of their own only in a protocol."""
+    return any(_needs_protocol(*_parts(key)) for key in keys)
 
 
 def depend_on_modes(keys: Iterable[str]) -> bool:
@@ -42,22 +150,47 @@ def depend_on_modes(keys: Iterable[str]) -> bool:
     return any(key in _CURSOR_KEYS or key in _IN_MODES or "KP" in key for key in keys)
 
 
-def encoded(keys: Iterable[str], *, cursor_mode: bool = False, keypad_mode: bool = False) -> str:
+def encoded(
+    keys: Iterable[str],
+    *,
+    cursor_mode: bool = False,
+    keypad_mode: bool = False,
+    protocol: Protocol = Protocol.NONE,
+) -> str:
     """Return what a terminal sends to the program when keys are pressed one after the other.
 
     They have tmux's names, as `key_name` returns them. The program may have set the modes of cursor
-    keys (DECCKM) and of the keypad (DECKPAM).
+    keys (DECCKM) and of the keypad (DECKPAM), and asked for a protocol.
+
+    Raises:
+        NoKeyCodeError: A key has no code of its own in this protocol.
     """
-    codes = [_code(key, cursor_mode=cursor_mode, keypad_mode=keypad_mode) for key in keys]
+    codes = [_code(key, protocol, cursor_mode=cursor_mode, keypad_mode=keypad_mode) for key in keys]
     return "".join(codes)
 
 
-def _code(key: str, *, cursor_mode: bool, keypad_mode: bool) -> str:
-    """Return what a key sends. Like most terminals, ignore modifiers that have no code."""
+def _parts(key: str) -> tuple[str, str]:
+    """Return the modifiers of a key, and the key without them."""
     modifiers = ""
     while key[1:2] == "-" and len(key) > 2:  # noqa: PLR2004
         modifiers += key[0]
         key = key[2:]
+    return modifiers, key
+
+
+def _needs_protocol(modifiers: str, key: str) -> bool:
+    lost = set(modifiers) & {"C", "S"}
+    if key == "Space":
+        lost.discard("C")  # it sends NUL
+    return bool(lost) and (key in _CHARACTERS or key in _KEYPAD_FINALS)
+
+
+def _code(key: str, protocol: Protocol, *, cursor_mode: bool, keypad_mode: bool) -> str:
+    """Return what a key sends."""
+    name = key
+    modifiers, key = _parts(name)
+    if _needs_protocol(modifiers, key):
+        return _code_in(protocol, name, modifiers, key)
     number = 1 + sum(_MODIFIER_VALUES[modifier] for modifier in modifiers)
     if key in _NUMBERS:
         return f"\033[{_NUMBERS[key]};{number}~" if modifiers else f"\033[{_NUMBERS[key]}~"
@@ -75,3 +208,17 @@ def _code(key: str, *, cursor_mode: bool, keypad_mode: bool) -> str:
     if "C" in modifiers and (key == "Space" or len(key) == 1):
         character = chr(ord(character.upper()) & _CONTROL_BITS)
     return prefix + character
+
+
+def _code_in(protocol: Protocol, name: str, modifiers: str, key: str) -> str:
+    """Return what a key sends in a protocol."""
+    if protocol is Protocol.NONE:
+        plain = "M-" * ("M" in modifiers) + key
+        raise NoKeyCodeError(name, plain)
+    if key == "BTab":  # which is Shift and Tab
+        modifiers, key = f"{modifiers}S", "Tab"
+    number = 1 + sum(_MODIFIER_VALUES[modifier] for modifier in set(modifiers))
+    code = ord(_CHARACTERS.get(key) or key.removeprefix("KP"))
+    if protocol is Protocol.XTERM:
+        return f"\033[27;{number};{code}~"
+    return f"\033[{_KITTY_NUMBERS.get(key, code)};{number}u"

@@ -79,6 +79,12 @@ class Keystrokes:
         only_interrupts = not self.text and _INTERRUPTS.issuperset(self.keys)
         return bool(self.signal) or (only_interrupts and bool(self.keys))
 
+    def has_line_over(self, max_bytes: int) -> bool:
+        """Whether a line of the text has more bytes, without its end."""
+        if len(self.text) * 4 <= max_bytes:
+            return False
+        return any(len(line.encode()) > max_bytes for line in re.split("[\r\n]", self.text))
+
     def only_text(self) -> "Keystrokes":
         """Return the text without the keys, pasted if it is long and surely is text."""
         is_long = len(self.text) > _MAX_TYPED_CHARACTERS and self.text.isprintable()

@@ -156,15 +156,17 @@ def confirmation(
     done: int,
     why_not: str | None,
     *,
+    notes: Sequence[str] = (),
     is_for_screen: bool = False,
 ) -> str:
     """Return the confirmation of a call that sends steps to the pane of this name.
 
     It says more only where something may be wrong. The first `done` of all steps were sent.
-    `why_not` says why the next one was not; None when all were. `is_for_screen`: a program draws on
-    the screen, so text without Enter is usual.
+    `why_not` says why the next one was not; None when all were. `notes` say what became of text
+    that was typed. `is_for_screen`: a program draws on the screen, so text without Enter is usual.
     """
-    remarks = list(dict.fromkeys(step.hint for step in steps[:done] if step.hint))
+    hints = (step.hint for step in steps[:done] if step.hint)
+    remarks = list(dict.fromkeys([*notes, *hints]))
     last = steps[max(0, done - 1)]
     # A single character is a key to most programs.
     is_unfinished = last.is_text and not last.keys and not last.text.endswith(("\n", "\r"))
