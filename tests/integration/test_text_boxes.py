@@ -7,7 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, Tools, eventually
+from support import PATIENCE_S, Tools, User, eventually, until
+from toolsets import Terminal, Tmux
 
 BOX = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('text_box.py')))}"
 # The control characters around a bracketed paste.
@@ -90,3 +91,45 @@ async def test_interrupt_comes_through_while_a_text_waits_to_be_read(tools: Tool
         await tools.send("debug-1", "SIGTERM")
 
     assert "its text was typed, but Enter was not pressed: the program" in confirmations[0]
+
+
+async def test_text_is_submitted_in_a_pane_of_the_users_own_server(
+    on_users: Tmux, user: User
+) -> None:
+    await on_users.text("create_session", name="c", command=f"exec {BOX} bracketed")
+
+    def screen() -> str:
+        return user.tmux("capture-pane", "-p", "-t", "=c:")
+
+    await eventually(lambda: "box ready" in screen())
+    answer = await on_users.text("send_keys", target="c", keys="hello\nlonger\n")
+    assert answer == "Sent keys to pane 'c'"
+    await eventually(lambda: "submitted 5\n'hello'\n\nsubmitted 6\n'longer'" in screen())
+
+
+@with_times(traced_s=0.2)
+async def test_enter_is_not_pressed_in_a_pane_of_the_users_where_nobody_reads(
+    on_users: Tmux, user: User
+) -> None:
+    command = "stty raw -echo; echo ready; exec sleep 1001"
+    await on_users.text("create_session", name="c", command=command)
+    await eventually(lambda: "ready" in user.tmux("capture-pane", "-p", "-t", "=c:"))
+
+    answer = await on_users.text("send_keys", target="c", keys="hello Enter")
+    assert answer.startswith("Sent 0 of 1 steps to pane 'c'. Step 1 was not sent: its text was")
+
+
+async def test_typed_line_is_submitted_in_the_toolset_terminal(term: Terminal) -> None:
+    await term.text("type", text=f"exec {BOX} bracketed\n")
+    await eventually_shows(term, "box ready")
+    await term.text("type", text="hello\n")
+    await eventually_shows(term, "submitted 5\n'hello'")
+
+
+async def eventually_shows(term: Terminal, text: str) -> None:
+    """Wait until the terminal contains a text."""
+
+    async def content() -> str:
+        return await term.text("getContent")
+
+    await until(content, lambda shown: text in shown)

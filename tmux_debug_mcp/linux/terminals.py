@@ -48,6 +48,11 @@ class Modes(NamedTuple):
         """Whether a line is typed without echo, as only prompts for secrets want it."""
         return self.is_canonical and not self.echoes
 
+    @property
+    def passes_every_key(self) -> bool:
+        """Whether the program reads every key itself, even C-c, as only programs that draw want."""
+        return not self.is_canonical and not self.has_signal_keys
+
 
 def ring(path: bytes) -> None:
     """Ring the bell of the terminal at a path; OSError if it is gone, or takes nothing now."""

@@ -14,6 +14,7 @@ import signal
 import socket
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import anyio
@@ -187,12 +188,13 @@ class UsersServer:
         # A paste that is cancelled halfway would leave a buffer, or half of the text.
         with anyio.CancelScope(shield=True):
             async with self._typing:
-                for step in steps:
+                for number, step in enumerate(steps):
                     self._check_not_hidden(row, step)
                     if step.signal:
                         _send_signal(row, step.signal)
-                    else:
-                        await self._type(row.pane_id, step)
+                    elif not await self._type_step(row, step):
+                        why_not = "its text was typed, but Enter was not: nobody reads the text"
+                        return confirmation(target, steps, number, why_not)
         return confirmation(target, steps, len(steps), None)
 
     def _check_not_hidden(self, row: PaneRow, step: Keystrokes) -> None:
@@ -201,6 +203,34 @@ class UsersServer:
         modes = terminals.modes_at(row.pane_tty)
         if modes and modes.hides_lines:
             raise HiddenInputError(row.pane_id, "")
+
+    async def _type_step(self, row: PaneRow, step: Keystrokes) -> bool:
+        """Type a step, with Enter as its own write where a text box would take it for a paste's.
+
+        Return whether Enter was pressed as well: it isn't while the text is unread.
+        """
+        modes = terminals.modes_at(row.pane_tty)
+        if step.text and step.keys and modes and modes.passes_every_key:
+            await self._is_all_read(row)  # the Enter of the step before, too
+            await self._type(row.pane_id, replace(step, keys=()))
+            is_read = await self._is_all_read(row)
+            await self.clock.sleep(self.clock.times.paste_s)
+            if not is_read:
+                return False
+            step = step.only_keys()
+        await self._type(row.pane_id, step)
+        return True
+
+    async def _is_all_read(self, row: PaneRow) -> bool:
+        """Wait until the program has read what was typed, and return whether it has in time."""
+        times = self.clock.times
+        with self.clock.move_on_after(times.traced_s):
+            while True:
+                await self.clock.sleep(times.poll_s)  # tmux may still be writing
+                modes = terminals.modes_at(row.pane_tty)
+                if modes is None or not modes.unread_bytes:
+                    return True
+        return False
 
     async def _type(self, pane_id: str, keystrokes: Keystrokes) -> None:
         facts_format = "#{version} " + KEY_MODES

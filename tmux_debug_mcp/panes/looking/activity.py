@@ -299,7 +299,7 @@ def has_text_box(snapshot: Snapshot) -> bool:
     read byte by byte. What is behind a relay is unknown.
     """
     modes = snapshot.modes
-    if modes is None or modes.is_canonical or modes.has_signal_keys or snapshot.relays:
+    if modes is None or not modes.passes_every_key or snapshot.relays:
         return False
     return prompting(snapshot) is None and snapshot.waiting is not Waiting.BYTEWISE
 
