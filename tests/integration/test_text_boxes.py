@@ -1,6 +1,7 @@
 """Text and the Enter after it in programs that take what arrives together for a paste."""
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -28,6 +29,15 @@ async def test_text_is_submitted_in_a_text_box(tools: Tools, kind: str) -> None:
     await tools.create(f"{BOX} {kind}", wait_for="box ready")
     for text in ["y", "a longer text", "x" * 200]:
         await submit(tools, f"{text} Enter", len(text))
+
+
+async def test_text_is_submitted_in_a_text_box_behind_a_relay(tools: Tools, tmp_path: Path) -> None:
+    """What asks for keys such as Shift and Enter on the other side is no line editor."""
+    relay = tmp_path / "ssh"  # a program of this name counts as one
+    shutil.copy(Path(sys.executable).resolve(), relay)
+    command = BOX.replace(shlex.quote(sys.executable), shlex.quote(str(relay)), 1)
+    await tools.create(f"PYTHONHOME={sys.base_prefix} {command} kitty", wait_for="box ready")
+    await submit(tools, "hello Enter", 5)
 
 
 async def test_each_line_is_submitted_alone_and_a_paste_as_a_whole(tools: Tools) -> None:

@@ -2,7 +2,7 @@
 
 Enter is a line feed in the text when it arrives together with text, or within 0.12 s after it, and
 submits the text otherwise. Arguments: `bracketed` asks for bracketed pastes, `alone` waits for
-the terminal alone, and `busy` draws 50 times a second.
+the terminal alone, `busy` draws 50 times a second, and `kitty` asks for kitty's protocol for keys.
 """
 
 import os
@@ -18,6 +18,8 @@ timeout_s = None if "alone" in sys.argv else 60.0
 if "busy" in sys.argv:
     timeout_s = 0.02
 asks = "\033[?2004h" if "bracketed" in sys.argv else ""
+if "kitty" in sys.argv:
+    asks += "\033[>1u"
 print(f"{asks}box ready", end="\r\n", flush=True)
 text = ""
 typed_at = 0.0

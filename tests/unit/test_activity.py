@@ -13,6 +13,7 @@ from tmux_debug_mcp.panes.looking.activity import (
     Snapshot,
     Waiting,
     awaited,
+    has_text_box,
     is_ready_for_step,
     is_worth_waiting,
     prompting,
@@ -59,6 +60,28 @@ def test_what_is_awaited_follows_from_modes_and_readers(
     snapshot: Snapshot, expected: Awaits | None
 ) -> None:
     assert awaited(snapshot) is expected
+
+
+BOX = replace(READING, modes=EDITING._replace(has_signal_keys=False), waiting=Waiting.AMONG_OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "is_box"),
+    [
+        (BOX, True),
+        (replace(BOX, waiting=Waiting.ALONE), True),
+        (replace(BOX, waiting=Waiting.NONE), True),  # it is at work
+        (replace(BOX, waiting=Waiting.BYTEWISE), False),  # linenoise
+        (replace(BOX, modes=EDITING), False),  # readline
+        (replace(BOX, modes=LINES), False),
+        (replace(BOX, modes=LINES._replace(has_signal_keys=False)), False),
+        (replace(BOX, modes=None), False),
+        (replace(BOX, relays=True), False),
+        (replace(BOX, shell=BASH), False),
+    ],
+)
+def test_text_box_reads_every_key_itself(snapshot: Snapshot, *, is_box: bool) -> None:
+    assert has_text_box(snapshot) is is_box
 
 
 @pytest.mark.parametrize(

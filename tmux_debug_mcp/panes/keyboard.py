@@ -120,6 +120,7 @@ class Keyboard:
         try:
             self.sequence.acquire_nowait()
         except anyio.WouldBlock:
+            timeout_s = max(0.0, timeout_s)
             with self._clock.move_on_after(timeout_s) as waiting:
                 await self.sequence.acquire()
             if waiting.cancelled_caught:
@@ -220,7 +221,7 @@ class Keyboard:
     async def check_codes(self, keys: Sequence[str]) -> None:
         """Raise NoKeyCodeError if the program would take a key for another one."""
         if need_protocol(keys):
-            encoded_for_modes(keys, "", await self._protocol())
+            encoded_for_modes(keys, "", await self.protocol())
 
     async def _encoded(self, keys: Sequence[str]) -> str:
         """Return the characters that keys send to the program in its terminal's modes."""
@@ -229,10 +230,10 @@ class Keyboard:
             ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)
             [[modes]] = await self._tmux(ask)
         if need_protocol(keys):
-            protocol = await self._protocol()
+            protocol = await self.protocol()
         return encoded_for_modes(keys, modes.decode(), protocol)
 
-    async def _protocol(self) -> Protocol:
+    async def protocol(self) -> Protocol:
         """Return the protocol for keys that the output in the log has asked for last."""
         log, requests = self._log, self._requests
         size = log.size

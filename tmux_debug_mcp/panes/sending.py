@@ -19,10 +19,11 @@ from functools import partial
 import anyio
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
-from tmux_debug_mcp.errors import SignalError, ToolError
+from tmux_debug_mcp.errors import SignalError, TmuxStuckError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.terminals import MAX_LINE_BYTES
 from tmux_debug_mcp.logs.matching import Matcher
+from tmux_debug_mcp.vt.key_codes import Protocol
 from tmux_debug_mcp.vt.keys import Keystrokes, pressed
 
 from .keyboard import Sent
@@ -188,7 +189,7 @@ async def _send_one(
         if step.signal:
             _send_signal(pane, sent.before, step.signal)
         else:
-            is_whole = not (step.text and step.keys and has_text_box(sent.before))
+            is_whole = not (step.text and step.keys and await _has_text_box(pane, sent.before))
             sending.notes += _notes(step, sent.before)
             keyboard.use_line(step)
             async with keyboard.lock:
@@ -199,9 +200,9 @@ async def _send_one(
         try:
             before = await _press_after_text(pane, step, before, timeout_s)
         except ToolError as error:
-            keys = " ".join(step.keys)
+            was_not = "may not be" if isinstance(error, TmuxStuckError) else "was not"
             why_not = str(error).removesuffix(".")
-            sending.why_not = f"its text was typed, but {keys} was not pressed: {why_not}"
+            sending.why_not = f"its text was typed, but Enter {was_not} pressed: {why_not}"
             return before
         if sending.observation:
             sending.observation.before = before
@@ -209,6 +210,14 @@ async def _send_one(
     if observation and step.interrupts:
         await observation.step(sent)
     return before
+
+
+async def _has_text_box(pane: Pane, before: Snapshot) -> bool:
+    """Return whether the program may take text and Enter for a paste if they arrive together."""
+    if before.relays:
+        # A shell on the other side doesn't ask for such keys, as agents do.
+        return await pane.keyboard.protocol() is not Protocol.NONE
+    return has_text_box(before)
 
 
 async def _press_after_text(

@@ -296,7 +296,7 @@ def has_text_box(snapshot: Snapshot) -> bool:
 
     Programs that read every key themselves, even C-c, may tell typing from pasting by how much
     arrives at once, and how soon the next key follows. Line editors leave C-c to the terminal, or
-    read byte by byte. What is behind a relay is unknown.
+    read byte by byte. What is behind a relay can't be seen.
     """
     modes = snapshot.modes
     if modes is None or not modes.passes_every_key or snapshot.relays:
