@@ -232,6 +232,7 @@ class _Look:
         groups: The process groups of the processes.
         stopped: The main threads of the stopped processes that have the other end of a pipe, and
             the processor time that each had used.
+        is_full: Some processes have more descriptors than this look reads.
     """
 
     def __init__(self, plain: Callable[[str], str], others: Callable[[], Iterable[int]]) -> None:
@@ -243,6 +244,7 @@ class _Look:
         self.ends = cache(_Ends)
         self.descriptors = cache(self._descriptors)
         self._room = _MAX_DESCRIPTORS
+        self.is_full = False
 
     def check_unchanged(self) -> None:
         for (pid, thread), (call, spent) in self.calls.items():
@@ -277,8 +279,9 @@ class _Look:
             if _Fact.CHILD in other.facts:
                 return other
             return _Wait(f"a thread {other.text}", other.facts & _Fact.USUAL, other.ends)
-        if main:
-            return main
+        if main:  # an event loop, which a signal tells of the end of a child
+            children = _living_children(pid) if _caught(pid) & _SIGCHLD else []
+            return self._any_child(children, depth) if children else main
         if waits:
             raise _UnknownError
         return _Wait(self._locks(pid, threads))
@@ -332,6 +335,7 @@ class _Look:
         except OSError:
             return {}
         if len(numbers) > self._room:
+            self.is_full = True
             return None
         self._room -= len(numbers)
         found: dict[_FileId, list[str]] = {}
@@ -445,6 +449,10 @@ class _Look:
             raise _UnknownError  # children of a process group
         if not children:
             raise _UnknownError
+        return self._any_child(children, depth)
+
+    def _any_child(self, children: Sequence[int], depth: int) -> _Wait:
+        """Return what a process that waits for one of these children is blocked on."""
         if len(children) == 1:
             return self._child(children[0], depth)
         waits = [self._child(child, depth) for child in children]  # none may run
@@ -790,13 +798,20 @@ class _Files:
             if not self._has_other_end(self._pid, file, is_read=True):
                 return False
             others = self._others_with(file)
-            if others is None:
-                return False
+            if others is None and self._look.is_full:
+                raise _UnknownError
+            if others is None:  # a process that hides has called execve(2)
+                return self._closes_on_exec(fd)
             return not any(self._has_other_end(pid, file, is_read=True) for pid in others)
         if link.startswith("socket:") and self._protocol(fd).startswith("UNIX"):
             end = sockets.unix_end(self._stat(fd).st_ino)
             return bool(end and end.peer and self._has_socket(fd, end.peer))
         return False
+
+    def _closes_on_exec(self, fd: int) -> bool:
+        """Tell whether a descriptor closes when its process executes another program."""
+        flags = re.search(rb"^flags:\t(\d+)$", self._info(fd), re.MULTILINE)
+        return flags is not None and bool(int(flags[1], 8) & os.O_CLOEXEC)
 
     def _has_socket(self, fd: int, inode: int) -> bool:
         """Tell whether the process also has another socket than the one at a descriptor."""
@@ -867,6 +882,14 @@ class _Files:
             place += ", whose other end it has itself"
         return _Wait(f"{verb} {place} (fd {fd})", facts)
 
+    def _is_usual_at(self, fd: int, peer: int) -> bool:
+        """Tell whether the one other process of the pane that has the peer of a socket waits."""
+        key = self._stat(fd).st_dev, peer
+        others = [pid for pid in self._look.others() if key in (self._look.descriptors(pid) or {})]
+        about = processes.read_stat(others[0]) if len(others) == 1 else None
+        wait = self._look.other(about, self._depth) if about else None
+        return wait is not None and _Fact.USUAL in wait.facts
+
     def _unix_socket(self, fd: int, inode: int, verb: str) -> _Wait:
         end = sockets.unix_end(inode)
         if end is None:
@@ -879,6 +902,8 @@ class _Files:
             name += " whose other end it has itself"
         # A socket that was accepted has the name of the one that listens.
         facts = _facts(verb, is_accepted=not (peer and peer.name))
+        if verb == "reads" and end.peer and self._is_usual_at(fd, end.peer):
+            facts |= _Fact.USUAL
         return _Wait(f"{verb} {name} (fd {fd})", facts)
 
 
