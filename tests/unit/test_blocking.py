@@ -63,8 +63,10 @@ ASYNC = "import asyncio\nasync def main():\n {}\nasyncio.run(main())"
 LOOP_WITH_CHILD = """r, w = socket.socketpair(); w.setblocking(False)
 signal.set_wakeup_fd(w.fileno()); signal.signal(signal.SIGCHLD, lambda *_: None)
 for child in {}: subprocess.Popen(child)
-select.select([r], [], [])
+files = [r, *{}]
+select.select(files, [], [])
 """
+SERVER = "[socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))]"
 SLEEP, STUCK = ["sleep", "1000"], python("os.read(os.pipe()[0], 1)")
 
 # A command, and the pattern for what it is blocked on.
@@ -480,19 +482,30 @@ BLOCKED = {
         r"waits for pids \d+, \d+",
     ),
     "waits in an event loop for a child": (
-        python(LOOP_WITH_CHILD.format([SLEEP])),
+        python(LOOP_WITH_CHILD.format([SLEEP], [])),
         r"waits for sleep \(pid \d+\), which sleeps",
     ),
     "waits in an event loop for a child that is stuck": (
-        python(LOOP_WITH_CHILD.format([STUCK])),
+        python(LOOP_WITH_CHILD.format([STUCK], [])),
         r"waits for \S+ \(pid \d+\), which reads a pipe that only it writes \(fd \d+\)",
     ),
     "waits in an event loop for two children": (
-        python(LOOP_WITH_CHILD.format([SLEEP, STUCK])),
+        python(LOOP_WITH_CHILD.format([SLEEP, STUCK], [])),
         r"waits for pids \d+, \d+",
     ),
+    "reads a server in an event loop, beside a child": (
+        python(LOOP_WITH_CHILD.format([SLEEP], SERVER)),
+        rf"reads {PORT} \(fd \d+\) or waits for sleep \(pid \d+\), which sleeps",
+    ),
+    "reads a server in an event loop, beside a child that is stuck": (
+        python(LOOP_WITH_CHILD.format([STUCK], SERVER)),
+        (
+            rf"reads {PORT} \(fd \d+\) or waits for \S+ \(pid \d+\),"
+            r" which reads a pipe that only it writes \(fd \d+\)"
+        ),
+    ),
     "waits in an event loop without children": (
-        python(LOOP_WITH_CHILD.format([])),
+        python(LOOP_WITH_CHILD.format([], [])),
         r"waits for an event of its own",
     ),
     "waits for a pidfd": (
@@ -542,6 +555,7 @@ USUAL = {
     *("waits for a reader of a pipeline", "waits for a pidfd"),
     "reads a pair of which a child has one",
     *("waits in an event loop for a child", "waits in an event loop for two children"),
+    "reads a server in an event loop, beside a child",
     *("sleeps", "sleeps in Python", "sleeps by select", "sleeps in an event loop"),
     *("pauses", "waits for a signal", "follows a file"),
 }
@@ -604,7 +618,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int
                 start_new_session=True,
             )
         server.settimeout(PATIENCE_S)
-        accepted = [server.accept() for _ in range(10)]
+        accepted = [server.accept() for _ in range(12)]
         yield {name: process.pid for name, process in started.items()}
         for connection, _ in accepted:
             connection.close()

@@ -146,6 +146,7 @@ class _Fact(Flag):
             the lock of a file.
         OWN_EVENT: Only its own threads or signals can end it, as in an event loop.
         CHILD: It is for a child, which the text names.
+        LOOP: A signal can end it, too, as in an event loop.
         USUAL: Time, a signal, a request or a change ends it.
     """
 
@@ -154,6 +155,7 @@ class _Fact(Flag):
     WORK = auto()
     OWN_EVENT = auto()
     CHILD = auto()
+    LOOP = auto()
     USUAL = auto()
 
 
@@ -270,7 +272,7 @@ class _Look:
         if main and _Fact.REQUEST in main.facts:
             return self._threads_of_a_server(pid, names, depth) or main
         if main and _Fact.OWN_EVENT not in main.facts:
-            return main
+            return self._or_children(pid, main, depth)
         busy = [one for one, name in names.items() if name != "futex"]
         waits = {self._call(pid, one, depth) for one in busy}
         waits = {wait for wait in waits if _Fact.OWN_EVENT not in wait.facts}
@@ -279,12 +281,26 @@ class _Look:
             if _Fact.CHILD in other.facts:
                 return other
             return _Wait(f"a thread {other.text}", other.facts & _Fact.USUAL, other.ends)
-        if main:  # an event loop, which a signal tells of the end of a child
-            children = _living_children(pid) if _caught(pid) & _SIGCHLD else []
+        if main:
+            children = _awaited_children(pid)
             return self._any_child(children, depth) if children else main
         if waits:
             raise _UnknownError
         return _Wait(self._locks(pid, threads))
+
+    def _or_children(self, pid: int, wait: _Wait, depth: int) -> _Wait:
+        """Return a wait with the children whose end can also end it, if else it would be stuck."""
+        is_stuck_loop = _Fact.LOOP in wait.facts and _Fact.USUAL not in wait.facts
+        children = _awaited_children(pid) if is_stuck_loop else []
+        if not children:
+            return wait
+        before = dict(self.calls), set(self.groups), dict(self.stopped)
+        try:
+            other = self._any_child(children, depth)
+        except _UnknownError:
+            self.calls, self.groups, self.stopped = before
+            return wait
+        return _Wait(f"{wait.text} or {other.text}", other.facts & _Fact.USUAL)
 
     def _threads_of_a_server(self, pid: int, names: Mapping[str, str], depth: int) -> _Wait | None:
         """Return what threads beside the main one wait for, if it is more than a request."""
@@ -424,8 +440,8 @@ class _Look:
 
     def _signal(self, pid: int, depth: int) -> _Wait:
         """Return what a process that waits for a signal is blocked on: perhaps its only child."""
-        children = _living_children(pid)
-        if _caught(pid) & _SIGCHLD and len(children) == 1:
+        children = _awaited_children(pid)
+        if len(children) == 1:
             return self._child(children[0], depth)
         return _plain_wait(_PLAIN["rt_sigsuspend"])
 
@@ -514,6 +530,11 @@ class _Lock(NamedTuple):
 
 def _living_children(pid: int) -> list[int]:
     return [child for child in processes.children(pid) if processes.is_alive(child)]
+
+
+def _awaited_children(pid: int) -> list[int]:
+    """Return the children of an event loop, if a signal tells it of their ends."""
+    return _living_children(pid) if _caught(pid) & _SIGCHLD else []
 
 
 def _caught(pid: int) -> int:
@@ -609,7 +630,7 @@ class _Files:
         if not waits:
             text = "waits for an event of its own" if is_for_itself else "waits for a signal"
             wait = _plain_wait("sleeps" if has_timeout else text)
-            own = _Fact.OWN_EVENT if is_for_itself else _Fact.NONE
+            own = _Fact.OWN_EVENT | _Fact.LOOP if is_for_itself else _Fact.NONE
             return _Wait(wait.text, wait.facts | own)
         texts = sorted({wait.text for wait in waits})
         # All of them read: say "reads" once.
@@ -623,6 +644,8 @@ class _Files:
         if all(wait.ends for wait in waits):
             ends = ends.union(*(wait.ends for wait in waits))
         facts = reduce(and_, (wait.facts for wait in waits)) | _usual_of(waits)
+        if is_for_itself:
+            facts |= _Fact.LOOP
         return _Wait(text, facts, ends)
 
     def _either(self, fd: int, mask: int) -> _Wait:
