@@ -15,6 +15,7 @@ from clocks import VirtualClock
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.linux.terminals import Modes
+from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.creation import NewPane
@@ -35,7 +36,13 @@ BUSY = Snapshot(group=7, pid=7, foreground="make", modes=LINES, is_at_work=True)
 BLOCKED = replace(BUSY, is_at_work=False)  # it reads nothing, and sleeps
 READING = replace(BLOCKED, waiting=Waiting.ALONE)
 SECRET = replace(READING, modes=LINES._replace(echoes=False))
-PROMPT = replace(READING, modes=EDITING, foreground="bash", shell=Shell(1, "bash", (1, 2)))
+PROMPT = replace(
+    READING,
+    modes=EDITING,
+    foreground="bash",
+    shell=Shell(1, "bash", (1, 2)),
+    shell_waiting=Waiting.ALONE,
+)
 
 
 class StagedPane(Pane):
@@ -46,7 +53,10 @@ class StagedPane(Pane):
         log = Log.create(directory / "log", "mark", clock)
         place = cast("Place", _Place())
         ports = cast("Ports", _Ports())
-        super().__init__(PaneId("debug-1"), NewPane("make"), place, log, events, ports, clock)
+        outside = OutsideReaders()
+        super().__init__(
+            PaneId("debug-1"), NewPane("make"), place, log, events, ports, clock, outside
+        )
         self.snapshot = BUSY
         self.echoes = Echoes.NOBODY
         self.looks = 0

@@ -1,12 +1,20 @@
 """What programs await, as the kernel tells it: real programs, of which half await nothing."""
 
+import os
 import shlex
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
-from support import Tools, python, until
+from support import PATIENCE_S, Tools, python, run, until
+
+from tmux_debug_mcp.panes.looking.activity import Awaits
 
 # Programs that have come to where they are after this long are not about to claim something else.
 LOOKS, LOOK_S = 20, 0.05
@@ -19,6 +27,26 @@ def bash(script: str) -> str:
 
 
 GETPASS = "import getpass; getpass.getpass('Password: ')"
+# A daemon opens the terminal by its name and reads it, and the program waits for the daemon. So do
+# gpg and its agent.
+ASKING_A_DAEMON = """import os, {modules}
+name = os.ttyname(0)
+answer, answering = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        terminal = os.open(name, os.O_RDWR | os.O_NOCTTY)
+        os.closerange(0, 3)
+        {reads}
+    os._exit(0)
+os.close(answering)
+os.read(answer, 1)"""
+
+
+def asking_a_daemon(reads: str, *modules: str) -> str:
+    return python(ASKING_A_DAEMON.format(reads=reads, modules=", ".join(("sys", *modules))))
+
+
 AWAITING = {
     "cat": ("cat", INPUT),
     "sort": ("cat | sort", INPUT),
@@ -69,6 +97,23 @@ AWAITING = {
     "dialog": ("dialog --yesno Sure 8 40", KEYS),
     "dialog password": ("dialog --passwordbox Secret 8 40", KEYS),
     "session without a terminal": ("setsid -w cat", INPUT),
+    "daemon": (asking_a_daemon("os.read(terminal, 1)"), INPUT),
+    "daemon that polls": (
+        asking_a_daemon("select.select([terminal], [], [], 99)", "select"),
+        INPUT,
+    ),
+    "daemon's secret": (
+        asking_a_daemon(
+            "m = termios.tcgetattr(terminal); m[3] &= ~termios.ECHO; "
+            "termios.tcsetattr(terminal, termios.TCSANOW, m); os.read(terminal, 1)",
+            "termios",
+        ),
+        HIDDEN,
+    ),
+    "daemon's keys": (
+        asking_a_daemon("tty.setraw(terminal); os.read(terminal, 1)", "tty"),
+        KEYS,
+    ),
     "script": (f"script -qc {shlex.quote(bash('read -p name? x'))} /dev/null", INPUT),
     "script with a secret": (
         f"script -qc {shlex.quote(bash('read -sp Password: x'))} /dev/null",
@@ -103,6 +148,10 @@ IDLE = {
     "input from elsewhere": "sleep 1000 | cat",
     "input from a file": "mkfifo p; cat p",
     "reader in the background": "cat & sleep 1000",
+    "poller in the background": bash(
+        f"set -m; {python('import select; select.select([0], [], [])')} & sleep 1000"
+    ),
+    "nested tmux": "exec tmux -S socket -f /dev/null new-session cat",
     "poll for output": python(
         "import select; p = select.poll(); p.register(0, 4); p.poll(); import time; time.sleep(99)"
     ),
@@ -176,3 +225,45 @@ async def test_what_awaits_nothing_is_never_said_to(
         await anyio.sleep(LOOK_S)  # between looks, none of which may find that something is awaited
 
     assert not false_claims
+
+
+@pytest.fixture
+def gpg_home() -> Iterator[str]:
+    """Yield a home of gpg; its agent, which has a socket there, ends with the pane."""
+    if shutil.which("gpg") is None:
+        pytest.skip("there is no gpg")
+    with tempfile.TemporaryDirectory(prefix="gpg-") as home:  # a short path, for the socket
+        yield home
+
+
+@pytest.mark.parametrize("pinentry", ["pinentry-tty", "pinentry-curses"])
+async def test_passphrase_that_a_pinentry_asks_for_is_awaited_by_gpg(
+    tools: Tools, tmp_path: Path, gpg_home: str, pinentry: str
+) -> None:
+    path = shutil.which(pinentry)
+    if path is None:
+        pytest.skip(f"there is no {pinentry}")
+    Path(gpg_home, "gpg-agent.conf").write_text(f"pinentry-program {path}\n")
+    pane_id = await tools.create("bash --norc", cwd=str(tmp_path), env={"GNUPGHOME": gpg_home})
+
+    command = "export GPG_TTY=$(tty); echo text | gpg -c -o encrypted"
+    _, asked, _ = await run(tools, command, pane_id, timeout_s=PATIENCE_S)
+    await tools.send(pane_id, ["correct horse 7 Enter", "correct horse 7 Enter"])
+    await until(partial(tools.state, pane_id), lambda state: state["foreground"] == "bash")
+
+    assert (asked["reason"], asked["awaits"]) == ("input", "hidden input")
+    assert (tmp_path / "encrypted").exists()
+
+
+async def test_reader_that_is_nobodys_child_is_told(tools: Tools) -> None:
+    await tools.create("exec sleep 1000")
+    [pane] = tools.engine.panes
+    terminal = os.readlink(f"/proc/{pane.leader.pid}/fd/0")
+    command = ["setsid", "cat", terminal]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as reader:  # noqa: ASYNC220
+        try:
+            state = await until(pane.state, lambda state: state.awaits is not None)
+        finally:
+            reader.kill()
+    assert (state.foreground, state.awaits) == ("sleep", Awaits.INPUT)
+    await until(pane.state, lambda state: state.awaits is None)

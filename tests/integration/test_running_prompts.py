@@ -317,6 +317,75 @@ async def test_pane_without_a_shell_at_its_prompt_is_an_error(
     assert (await tools.error("run", command="echo hello", pane_id=pane_id)).startswith(error)
 
 
+# It shows when it reads, and keeps what it has read.
+READER = """import os, termios, tty
+modes = termios.tcgetattr(0)
+tty.setraw(0)
+with open("/dev/tty", "w") as terminal: terminal.write("reading keys")
+keys = b""
+while not keys.endswith(b"q"): keys += os.read(0, 1)
+open("keys", "wb").write(keys)
+termios.tcsetattr(0, termios.TCSANOW, modes)"""
+# The line that runs a program in the process group of each shell.
+SHARING = {
+    "substitution": dict.fromkeys(SHELLS, "x=$({})") | {"fish": "set x ({})"},
+    "no job control": dict.fromkeys(SHELLS, "set +m; {}") | {"fish": "status job-control none; {}"},
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("way", SHARING)
+async def test_program_in_the_group_of_its_shell_gets_no_command(
+    tools: Tools, tmp_path: Path, shell: str, way: str
+) -> None:
+    pane_id = await tools.create(SHELLS[shell], cwd=str(tmp_path))
+    await tools.send(pane_id, f"{SHARING[way][shell].format(python(READER))}\n")
+    await tools.shows(pane_id, "reading keys")
+    state = await until(partial(tools.state, pane_id), lambda state: "awaits" in state)
+
+    error = await tools.error("run", command="echo hello", pane_id=pane_id)
+
+    assert state["foreground"].startswith("python")
+    assert error.startswith(f"Pane 'debug-1' is running {state['foreground']}, not a shell at its")
+    await tools.send(pane_id, "q")
+    assert (await run(tools, "echo hello", pane_id))[0] == "hello\n"
+    assert (tmp_path / "keys").read_bytes() == b"q"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+async def test_editor_in_a_command_substitution_gets_no_command(
+    tools: Tools, tmp_path: Path, shell: str
+) -> None:
+    vim = shutil.which("vim") or shutil.which("vim.tiny")
+    if vim is None:
+        pytest.skip("there is no vim")
+    pane_id = await tools.create(SHELLS[shell], cwd=str(tmp_path))
+    edit = f"{vim} -u NONE -N file >/dev/tty"
+    await tools.send(pane_id, f"{SHARING['substitution'][shell].format(edit)}\n")
+    await tools.shows(pane_id, '"file" [New')
+    await until(partial(tools.state, pane_id), lambda state: "awaits" in state)
+
+    error = await tools.error("run", command="echo hello", pane_id=pane_id)
+    await tools.send(pane_id, [":wq Enter"])
+
+    assert error.startswith("Pane 'debug-1' is running vim")
+    await eventually((tmp_path / "file").exists)
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+async def test_command_that_has_a_program_read_keys_for_its_output_answers_at_once(
+    tools: Tools, tmp_path: Path
+) -> None:
+    pane_id = await tools.create(SHELLS["bash"], cwd=str(tmp_path))
+
+    _, meta, _ = await run(tools, f"x=$({python(READER)})", pane_id, timeout_s=PATIENCE_S)
+
+    assert (meta["reason"], meta["awaits"]) == ("input", "keys")
+    await tools.send(pane_id, "q")
+    assert (await run(tools, "echo hello", pane_id))[0] == "hello\n"
+    assert (tmp_path / "keys").read_bytes() == b"q"
+
+
 async def test_shell_of_another_user_is_refused(tools: Tools) -> None:
     if os.geteuid():
         pytest.skip("only root can become somebody else without a password")

@@ -30,8 +30,10 @@ from tmux_debug_mcp.panes.stopping import StopAction, StopPlan
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 SECRET = LINES._replace(echoes=False)
 EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
-READING = Snapshot(group=7, pid=7, modes=LINES, waiting=Waiting.ALONE)
+READING = Snapshot(group=7, pid=7, modes=LINES, waiting=Waiting.ALONE, shell_waiting=Waiting.ALONE)
 BASH, DASH = Shell(7, "bash", (1, 2)), Shell(7, "dash", (1, 2))
+DASH_READING = replace(READING, shell=DASH)
+OTHERS = Waiting.AMONG_OTHERS
 TIMES = Times()
 SOON = TIMES.confirm_s * 1.5
 
@@ -42,6 +44,7 @@ SOON = TIMES.confirm_s * 1.5
         (READING, Awaits.INPUT),
         (replace(READING, modes=SECRET), Awaits.HIDDEN_INPUT),
         (replace(READING, modes=EDITING), Awaits.KEYS),
+        (replace(READING, modes=EDITING, asks_for_secret=True), Awaits.HIDDEN_INPUT),
         (replace(READING, waiting=Waiting.AMONG_OTHERS), Awaits.INPUT),
         (replace(READING, waiting=Waiting.NONE), None),
         (replace(READING, modes=LINES._replace(unread_bytes=1)), None),
@@ -90,10 +93,14 @@ def test_text_box_reads_every_key_itself(snapshot: Snapshot, *, is_box: bool) ->
         (replace(READING, shell=BASH, modes=EDITING), True),
         (replace(READING, shell=BASH, modes=LINES), False),  # `read x`
         (replace(READING, shell=BASH, modes=EDITING._replace(is_raw=False)), False),  # `read -n1 x`
-        (replace(READING, shell=BASH, modes=EDITING, waiting=Waiting.NONE), False),
-        (replace(READING, shell=BASH, modes=EDITING, waiting=Waiting.UNKNOWN), True),
+        (replace(READING, shell=BASH, modes=EDITING, shell_waiting=Waiting.UNKNOWN), True),
         (replace(READING, shell=DASH, modes=LINES), True),
-        (replace(READING, shell=DASH, modes=LINES, waiting=Waiting.BYTEWISE), False),  # `read x`
+        (replace(DASH_READING, shell_waiting=Waiting.BYTEWISE), False),  # `read x`
+        # `set +m; sleep 9 & read x`
+        (replace(DASH_READING, waiting=OTHERS, shell_waiting=Waiting.BYTEWISE), False),
+        # A program in a command substitution, and one in the background.
+        (replace(READING, shell=BASH, modes=EDITING, shell_waiting=Waiting.NONE), False),
+        (replace(READING, shell=BASH, modes=EDITING, waiting=OTHERS), True),
         (replace(READING, shell=DASH, modes=EDITING), False),
     ],
 )
@@ -332,7 +339,7 @@ class TestStopping:
         assert StopAction.SIGNAL in acts
 
     def test_shell_at_work_is_interrupted_but_not_signalled(self) -> None:
-        shell = replace(READING, group=7, shell=BASH, waiting=Waiting.NONE)
+        shell = replace(READING, shell=BASH, waiting=Waiting.NONE, shell_waiting=Waiting.NONE)
         for is_interrupt, expected in ((True, StopAction.SIGNAL), (False, StopAction.REFUSE)):
             plan = StopPlan(TIMES, is_interrupt=is_interrupt)
             plan.step(shell, 0.0, is_interactive=True)

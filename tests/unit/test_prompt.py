@@ -11,6 +11,7 @@ from clocks import VirtualClock
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.terminals import Modes
+from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.looking import terminal as terminal_module
 from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
@@ -27,9 +28,16 @@ class Room:
     def __init__(self, log: Log, clock: VirtualClock) -> None:
         self.clock = clock
         self.log = log
-        self.seen = Snapshot(group=7, pid=7, shell=BASH, modes=EDITING, waiting=Waiting.ALONE)
+        self.seen = Snapshot(
+            group=7,
+            pid=7,
+            shell=BASH,
+            modes=EDITING,
+            waiting=Waiting.ALONE,
+            shell_waiting=Waiting.ALONE,
+        )
         self.flushes = 0
-        self.terminal = Terminal(processes.gone(7), log, clock, self.flush, list)
+        self.terminal = Terminal(processes.gone(7), log, clock, self.flush, list, OutsideReaders())
 
     async def flush(self) -> None:
         self.flushes += 1
@@ -114,7 +122,7 @@ async def test_pane_whose_command_has_not_begun_gets_the_time_of_a_starting_shel
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as pane_sh:  # noqa: ASYNC220
         leader = processes.read_stat(pane_sh.pid)
         assert leader
-        room.terminal = Terminal(leader, room.log, room.clock, room.flush, list)
+        room.terminal = Terminal(leader, room.log, room.clock, room.flush, list, OutsideReaders())
         shell, _, waited_s = await room.prompt()
         pane_sh.communicate()
 

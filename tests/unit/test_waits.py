@@ -1,17 +1,21 @@
 """What a thread waits for, told by its system call."""
 
 import ctypes
+import itertools
 import os
+import struct
 import subprocess
 import sys
+import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 from support import ask_until
 
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import processes, waits
 from tmux_debug_mcp.linux.calls import Call
-from tmux_debug_mcp.linux.waits import Wait, wait_of
+from tmux_debug_mcp.linux.waits import OutsideReaders, Wait, wait_of
 
 
 @pytest.mark.parametrize(("timeout_s", "is_alone"), [(None, True), (1000, False)])
@@ -77,6 +81,101 @@ def test_look_without_time_to_wait_is_no_wait(
     assert wait.is_for_terminal == waits
     os.close(terminal)
     os.close(master)
+
+
+# Reads a byte from standard input, for ever: a program of 32 bits.
+READING_32 = bytes.fromhex("b803000000 31db 89e1 ba01000000 cd80 ebee")
+
+
+def _executable_32(code: bytes) -> bytes:
+    """Return an executable file with this code. Source: elf(5)."""
+    base, header, size = 0x08048000, 0x54, 0x54 + len(code)
+    elf = (2, 3, 1, base + header, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    load = (1, 0, base, base, size, size, 5, 0x1000)
+    identity = b"\x7fELF\1\1\1".ljust(16, b"\0")
+    return identity + struct.pack("<HHIIIIIHHHHHH", *elf) + struct.pack("<8I", *load) + code
+
+
+def test_program_of_32_bits_is_seen_to_wait(tmp_path: Path) -> None:
+    if os.uname().machine != "x86_64":
+        pytest.skip("this is code for x86")
+    program = tmp_path / "program"
+    program.write_bytes(_executable_32(READING_32))
+    program.chmod(0o755)
+    master, terminal = os.openpty()
+    try:
+        process = subprocess.Popen([program], stdin=terminal)
+    except OSError as error:
+        pytest.skip(f"this kernel runs no programs of 32 bits: {error}")
+    finally:
+        number = _number(terminal)
+        os.close(terminal)
+    with process:
+        try:
+            wait = ask_until(
+                lambda: wait_of(process.pid, str(process.pid), number),
+                lambda wait: wait is not None and wait.is_for_terminal,
+            )
+        finally:
+            process.kill()
+            os.close(master)
+    assert wait == Wait(is_for_terminal=True, is_for_it_alone=True, reads_a_byte=True)
+
+
+def test_search_for_outside_readers_skips_what_has_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    really_awaited = waits._terminals_awaited
+    looked_at: list[int] = []
+
+    def awaited(pid: int, file_system: int) -> frozenset[int]:
+        looked_at.append(pid)
+        return really_awaited(pid, file_system)
+
+    monkeypatch.setattr(waits, "_terminals_awaited", awaited)
+    outside = OutsideReaders()
+    master, terminal = os.openpty()
+    with subprocess.Popen(["cat"], stdin=terminal, stdout=subprocess.DEVNULL) as reader:
+        try:
+            found = ask_until(lambda: outside.find(_number(terminal)), bool)
+            looked_at.clear()
+            # This process runs all the time.
+            ask_until(lambda: outside.find(_number(terminal)), lambda _: os.getpid() in looked_at)
+            assert reader.pid not in looked_at
+
+            os.write(master, b"x\n")
+            ask_until(lambda: outside.find(_number(terminal)), lambda _: reader.pid in looked_at)
+        finally:
+            reader.kill()
+            os.close(terminal)
+            os.close(master)
+    assert found == [reader.pid]
+
+
+def test_search_for_outside_readers_ends_and_goes_on_with_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[int] = []
+    seconds = itertools.count()
+    monkeypatch.setattr(time, "thread_time", lambda: float(next(seconds)))
+    monkeypatch.setattr(waits, "_PAUSE_PER_SEARCH", 0)
+    monkeypatch.setattr(waits, "_SEARCH_AGAIN_S", 0)
+
+    def awaited(pid: int, _: int) -> frozenset[int]:
+        looked_at.append(pid)
+        return frozenset()
+
+    monkeypatch.setattr(waits, "_terminals_awaited", awaited)
+    monkeypatch.setattr(os, "listdir", lambda _: ["1", "2", "3", "self"])
+    spent = itertools.count()
+    monkeypatch.setattr(processes, "run_ns", lambda _: next(spent))  # all of them run
+
+    outside = OutsideReaders()
+    for _ in range(6):
+        outside.find(0)
+
+    assert sorted(looked_at[:3]) == [1, 2, 3]
+    assert looked_at[3:] == looked_at[:3]
 
 
 def _number(terminal: int) -> int:

@@ -105,6 +105,27 @@ _CALLS_OF_MACHINES = {
 }
 # On other machines, no call is known.
 _CALLS = _CALLS_OF_MACHINES.get(os.uname().machine, {})
+# The calls of programs of 32 bits on such a machine: those that wait for a terminal or a child.
+_CALLS_OF_32_BITS = {
+    "x86_64": {
+        0: "restart_syscall",
+        3: "read",
+        114: "wait4",
+        142: "select",
+        145: "readv",
+        168: "poll",
+        256: "epoll_wait",
+        284: "waitid",
+        308: "pselect6",
+        309: "ppoll",
+        319: "epoll_pwait",
+        413: "pselect6",
+        414: "ppoll",
+        441: "epoll_pwait2",
+    },
+}.get(os.uname().machine, {})
+# Stack and code of a program of 32 bits lie below this address; of others, at most one of them.
+_END_OF_32_BITS = 1 << 32
 # For calls that continue after a signal such as SIGCONT: part of the name of the kernel's function
 # in which they sleep then, and the call.
 _RESTARTED = {b"poll": "restarted_poll", b"nanosleep": "nanosleep", b"futex": "futex"}
@@ -113,6 +134,8 @@ _RESTARTED = {b"poll": "restarted_poll", b"nanosleep": "nanosleep", b"futex": "f
 _POLLFD = struct.Struct("<ihh")
 # A program that waits for more files than this is a server, not one that reads a terminal.
 _MAX_FILES = 1024
+# The longest line about a file that an epoll instance waits for.
+_EPOLLED_BYTES = 100
 
 
 class Call(NamedTuple):
@@ -147,8 +170,9 @@ def call_of(pid: int, thread: str) -> Call | None:
         return Call(is_running=True)
     if len(words) < 9:  # noqa: PLR2004  "-1 SP PC", or nothing: in no system call
         return Call()
-    number, *arguments = [int(word, 0) for word in words[:7]]
-    name = _CALLS.get(number, "")
+    number, *arguments, stack, code = [int(word, 0) for word in words[:9]]
+    has_32_bits = max(stack, code) < _END_OF_32_BITS
+    name = (_CALLS_OF_32_BITS if has_32_bits else _CALLS).get(number, "")
     if name == "restart_syscall":
         place = processes.read(f"/proc/{pid}/task/{thread}/wchan")
         name = next((call for part, call in _RESTARTED.items() if part in place), "")
@@ -213,13 +237,14 @@ def selected(pid: int, count: int, address: int) -> Iterator[int]:
 
 
 def epolled(files_of: str, fd: int) -> Iterator[tuple[int, int]]:
-    """Yield the files that an epoll instance waits for, with event masks.
+    """Yield the files that an epoll instance waits for, with event masks; only the first of many.
 
     `files_of` is the process or thread, as a directory of /proc. Source: proc(5),
     /proc/PID/fdinfo: lines such as "tfd: 5 events: 19 data: 5", in hexadecimal except the first
     number.
     """
-    for line in processes.read(f"{files_of}/fdinfo/{fd}").splitlines():
+    lines = processes.read(f"{files_of}/fdinfo/{fd}", _MAX_FILES * _EPOLLED_BYTES).splitlines()
+    for line in lines[:_MAX_FILES]:
         words = line.split()
         if words[:1] == [b"tfd:"]:
             yield int(words[1]), int(words[3], 16)

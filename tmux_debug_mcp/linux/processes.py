@@ -349,8 +349,10 @@ def prctl(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def read(path: str) -> bytes:
+def read(path: str, max_bytes: int | None = None) -> bytes:
     """Return the content of a file in /proc; b"" if its process is gone or we may not read it.
+
+    After `max_bytes`, no more is read.
 
     Raises:
         OSError: Too many files are open, which says nothing about the process.
@@ -364,7 +366,7 @@ def read(path: str) -> bytes:
     try:
         content = more = os.read(fd, 4096)
         # A read of a list ends between two entries, so only a much shorter one is the last.
-        while len(more) > _MAX_LAST_READ_BYTES:
+        while len(more) > _MAX_LAST_READ_BYTES and (max_bytes is None or len(content) < max_bytes):
             more = os.read(fd, 65536)
             content += more
     except OSError:  # such as ESRCH: the process ended meanwhile

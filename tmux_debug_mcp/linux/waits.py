@@ -3,12 +3,13 @@
 A thread waits for a terminal while it is in a call that returns once something is typed: read(2) of
 the terminal, or poll(2), select(2) or epoll_wait(2) with the terminal among the files. `calls`
 returns the calls of threads. Among threads whose calls are hidden from us, `HiddenWaits` finds
-those that wait for it.
+those that wait for it; among the processes of other sessions, `OutsideReaders` does.
 """
 
+import contextlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from . import processes, terminals
@@ -30,6 +31,11 @@ _WAKE_UP_S = 0.0005
 _ROUSES = 2
 # How long the answer that a thread does not wait holds.
 _ASK_AGAIN_S = 0.5
+# A search through all processes ends after this much processor time.
+_SEARCH_S = 0.003
+# Until the next one, at least this time passes, and this many times what the search took.
+_SEARCH_AGAIN_S = 0.02
+_PAUSE_PER_SEARCH = 20
 
 # A process and one of its threads.
 Thread = tuple[int, str]
@@ -51,43 +57,81 @@ class Wait(NamedTuple):
     reads_a_byte: bool = False
 
 
+class _Awaited(NamedTuple):
+    """The files for whose input a call waits.
+
+    Attributes:
+        numbers: Their descriptors.
+        has_timeout: The call returns after a time without input.
+        reads_a_byte: It reads a single byte.
+    """
+
+    numbers: Sequence[int] = ()
+    has_timeout: bool = False
+    reads_a_byte: bool = False
+
+
 def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
     """Return what a thread waits for, or None if the kernel does not let us see it.
 
     `tty` is the terminal, as in /proc/PID/stat. Raises OSError if too many files are open.
     """
+    awaited = _awaited(pid, thread)
+    if awaited is None:
+        return None
+    devices = [file.st_rdev for file in _stats(pid, thread, awaited)]
+    # /dev/tty is another name of the terminal.
+    are_terminal = [device in (_DEV_TTY, terminals.device(tty)) for device in devices]
+    is_all = all(are_terminal) and len(devices) == len(awaited.numbers)
+    return Wait(
+        is_for_terminal=any(are_terminal),
+        is_for_it_alone=any(are_terminal) and is_all and not awaited.has_timeout,
+        is_for_others=_DEV_PTMX in devices,
+        reads_a_byte=any(are_terminal) and awaited.reads_a_byte,
+    )
+
+
+def _awaited(pid: int, thread: str) -> _Awaited | None:
+    """Return the files for whose input a thread waits, or None if we may not see it."""
     call = call_of(pid, thread)
     if call is None:
         return None
-    # A thread may have its own table of files: clone(2) without CLONE_FILES, unshare(2).
-    files_of = f"/proc/{pid}/task/{thread}"
     match call.name:
         case "read" | "readv":
             fd, _buffer, count, *_ = call.arguments
-            if not _is_device_of(_device(files_of, fd), tty):
-                return Wait()
-            return Wait(is_for_terminal=True, is_for_it_alone=True, reads_a_byte=count == 1)
+            return _Awaited([fd], reads_a_byte=count == 1)
         case "poll" | "ppoll" | "restarted_poll":
             address, count, timeout, *_ = call.arguments
             if call.name == "restarted_poll":
                 timeout = _NO_TIMEOUT
             elif _only_looks(pid, call.name, timeout):
-                return Wait()
+                return _Awaited()
             files = [fd for fd, events in polled(pid, address, count) if events & _POLL_INPUT]
-            return _wait_among(files_of, files, timeout, tty)
+            return _Awaited(files, _is_timeout(timeout))
         case "select" | "pselect6":
             count, bits, _writing, _failing, timeout, *_ = call.arguments
             if _only_looks(pid, call.name, timeout):
-                return Wait()
-            return _wait_among(files_of, selected(pid, count, bits), timeout, tty)
+                return _Awaited()
+            return _Awaited(list(selected(pid, count, bits)), _is_timeout(timeout))
         case "epoll_wait" | "epoll_pwait" | "epoll_pwait2":
             instance, _events, _count, timeout, *_ = call.arguments
             if _only_looks(pid, call.name, timeout):
-                return Wait()
-            awaited = epolled(files_of, instance)
-            files = [fd for fd, events in awaited if events & _EPOLL_INPUT]
-            return _wait_among(files_of, files, timeout, tty)
-    return Wait()
+                return _Awaited()
+            watched = epolled(_files_of(pid, thread), instance)
+            files = [fd for fd, events in watched if events & _EPOLL_INPUT]
+            return _Awaited(files, _is_timeout(timeout))
+    return _Awaited()
+
+
+def _files_of(pid: int, thread: str) -> str:
+    # A thread may have its own table of files: clone(2) without CLONE_FILES, unshare(2).
+    return f"/proc/{pid}/task/{thread}"
+
+
+def _stats(pid: int, thread: str, awaited: _Awaited) -> Iterator[os.stat_result]:
+    for number in awaited.numbers:
+        with contextlib.suppress(OSError):
+            yield os.stat(f"{_files_of(pid, thread)}/fd/{number}")
 
 
 def _only_looks(pid: int, name: str, timeout: int) -> bool:
@@ -100,34 +144,68 @@ def _only_looks(pid: int, name: str, timeout: int) -> bool:
     return bool(timeout) and memory(pid, timeout, _TIME_BYTES) == bytes(_TIME_BYTES)
 
 
-def _wait_among(files_of: str, numbers: Iterable[int], timeout: int, tty: int) -> Wait:
-    """Return what a thread waits for, given its call's files and timeout.
+def _is_timeout(timeout: int) -> bool:
+    """Tell whether an argument is a timeout. A null pointer and -1 mean none."""
+    return timeout != 0 and timeout & _INT != _NO_TIMEOUT
 
-    A null pointer and -1 mean none.
+
+class OutsideReaders:
+    """Finds the processes of other sessions that wait for a terminal, such as gpg's pinentry.
+
+    A daemon may have started them, so every process of the machine may be one. A search looks only
+    at those that have run since it last did: a process that sleeps can't begin to wait. It ends
+    after a few milliseconds, and the next one goes on with those that come after. So what a search
+    finds may be late, and may wait no longer.
     """
-    devices = [_device(files_of, number) for number in numbers]
-    are_terminal = [_is_device_of(device, tty) for device in devices]
-    has_timeout = timeout != 0 and timeout & _INT != _NO_TIMEOUT
-    return Wait(
-        is_for_terminal=any(are_terminal),
-        is_for_it_alone=all(are_terminal) and not has_timeout,
-        is_for_others=_DEV_PTMX in devices,
-    )
+
+    def __init__(self) -> None:
+        # What each process had run when we looked at it, and the terminals that it waits for;
+        # those that we looked at last come last.
+        self._known: dict[int, tuple[int, frozenset[int]]] = {}
+        # The processes that wait for each terminal, by its device.
+        self._readers: dict[int, list[int]] = {}
+        self._search_at = 0.0
+
+    def find(self, tty: int) -> list[int]:
+        """Return the processes that wait for a terminal, given as in /proc/PID/stat."""
+        self._search()
+        return self._readers.get(terminals.device(tty), [])
+
+    def _search(self) -> None:
+        if time.monotonic() < self._search_at:
+            return
+        begin_s = time.thread_time()  # which stands still while others have the processor
+        living = {int(name) for name in os.listdir("/proc") if name.isdecimal()}
+        known = self._known
+        for pid in known.keys() - living:
+            del known[pid]
+        # No other instance of the file system has our terminals.
+        here = os.stat("/dev/pts").st_dev
+        for pid in [*(living - known.keys()), *known]:
+            spent = processes.run_ns(pid)
+            if pid in known and known[pid][0] == spent:
+                continue
+            known.pop(pid, None)
+            known[pid] = spent, _terminals_awaited(pid, here)
+            if time.thread_time() > begin_s + _SEARCH_S:
+                break
+        self._readers = {}
+        for pid, (_, awaited) in known.items():
+            for device in awaited:
+                self._readers.setdefault(device, []).append(pid)
+        took_s = time.thread_time() - begin_s
+        self._search_at = time.monotonic() + max(_SEARCH_AGAIN_S, _PAUSE_PER_SEARCH * took_s)
 
 
-def _is_device_of(device: int, tty: int) -> bool:
-    """Tell whether a device number is that of the terminal, or of /dev/tty, its other name."""
-    if device == 0:
-        return False
-    return device in (_DEV_TTY, terminals.device(tty))
-
-
-def _device(files_of: str, fd: int) -> int:
-    """Return the device number of a thread's open file; 0 for files that are not devices."""
-    try:
-        return os.stat(f"{files_of}/fd/{fd}").st_rdev
-    except OSError:
-        return 0
+def _terminals_awaited(pid: int, file_system: int) -> frozenset[int]:
+    """Return the terminals in a file system, by device, that threads of a process wait for."""
+    found: set[int] = set()
+    for thread in processes.threads(pid, processes.MAX_THREADS):
+        awaited = _awaited(pid, thread)
+        if awaited:
+            files = _stats(pid, thread, awaited)
+            found |= {file.st_rdev for file in files if file.st_dev == file_system}
+    return frozenset(found)
 
 
 class HiddenWaits:

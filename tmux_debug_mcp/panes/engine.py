@@ -25,6 +25,7 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import memory, processes
 from tmux_debug_mcp.linux.sockets import End, Listeners
+from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.growth import LogEvents, Retention
 from tmux_debug_mcp.logs.log import Log, nonce_digest
@@ -86,6 +87,7 @@ class Engine:
         self._in_making = 0
         self.listeners = Listeners()
         self._events = LogEvents(clock)
+        self._outside = OutsideReaders()
         self._retention = Retention(clock)
         self._at_end: list[Callable[[], None]] = []
         tasks.start_soon(self._events.serve)
@@ -204,6 +206,7 @@ class Engine:
                 self._events,
                 ports,
                 self.clock,
+                self._outside,
                 only_people_type_secrets=self.settings.only_people_type_secrets,
             )
             if self.archive:

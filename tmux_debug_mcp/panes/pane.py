@@ -24,6 +24,7 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.sockets import End
+from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.positioning import drawing_at
@@ -85,6 +86,7 @@ class Pane:
         events: LogEvents,
         ports: Ports,
         clock: Clock,
+        outside: OutsideReaders,
         *,
         only_people_type_secrets: bool = False,
     ) -> None:
@@ -101,7 +103,7 @@ class Pane:
         self.log = log
         self.events = events
         self.clock = clock
-        self.terminal = Terminal(place.leader, log, clock, self.flush, place.members)
+        self.terminal = Terminal(place.leader, log, clock, self.flush, place.members, outside)
         self.ports = ports
         self.keyboard = Keyboard(
             pane_id,

@@ -63,14 +63,18 @@ class Snapshot:
     """One look at a pane through /proc.
 
     Attributes:
+        tty: The terminal, as in /proc/PID/stat.
         group: The foreground process group, -1 if there is none.
         pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
         shell: That process as a shell, if it is one that we know.
         modes: None if the terminal's modes can't be read.
         waiting: How the foreground waits for the terminal.
+        shell_waiting: How the shell itself waits for it.
         relays: A reader passes keys on to a program that we can't see, as ssh does.
+        asks_for_secret: A reader is a program that only asks for secrets, key by key.
         readers: The threads that wait for the terminal, as process and thread id.
+        outside: The processes of other sessions that may wait for it, if no other process does.
         reader_ns: The processor time of these threads.
         is_at_work: A process of the group, or a reader, wants a processor or waits for a disk.
         cpu_ns: The processor time of the group, and of readers outside of it.
@@ -82,14 +86,18 @@ class Snapshot:
     """
 
     is_over: bool = False
+    tty: int = 0
     group: int = -1
     pid: int | None = None
     foreground: str | None = None
     shell: Shell | None = None
     modes: Modes | None = None
     waiting: Waiting = Waiting.NONE
+    shell_waiting: Waiting = Waiting.NONE
     relays: bool = False
+    asks_for_secret: bool = False
     readers: tuple[tuple[int, str], ...] = ()
+    outside: tuple[int, ...] = ()
     reader_ns: int = 0
     is_at_work: bool = False
     cpu_ns: int = 0
@@ -100,7 +108,8 @@ class Snapshot:
     @property
     def wait_key(self) -> object:
         """A value that stays equal as long as the same wait for the terminal goes on."""
-        return self.group, self.shell, self.modes, self.waiting, self.reader_ns, self.printed_bytes
+        waits = self.waiting, self.shell_waiting
+        return self.group, self.shell, self.modes, waits, self.reader_ns, self.printed_bytes
 
     @property
     def change_key(self) -> object:
@@ -146,7 +155,7 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
         return None
     if modes is None or modes.unread_bytes:
         return None
-    if modes.hides_lines:
+    if modes.hides_lines or (snapshot.asks_for_secret and not modes.echoes):
         return Awaits.HIDDEN_INPUT
     # A relay also waits for its other side, so its wait says nothing about the program there.
     if snapshot.relays and waiting is Waiting.AMONG_OTHERS:
@@ -157,11 +166,12 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
 def prompting(snapshot: Snapshot) -> Shell | None:
     """Return the shell that seems to be at its prompt, judged by one snapshot.
 
-    The terminal's modes distinguish a prompt from a shell's other reads: see `Dialect`.
+    It waits for the terminal itself: a program in a command substitution has the shell's group. The
+    terminal's modes distinguish a prompt from a shell's other reads: see `Dialect`.
     """
     shell = snapshot.shell
     modes = snapshot.modes
-    if shell is None or snapshot.waiting is Waiting.NONE:
+    if shell is None or snapshot.shell_waiting is Waiting.NONE:
         return None
     if modes is None or modes.unread_bytes:
         return None
@@ -170,7 +180,7 @@ def prompting(snapshot: Snapshot) -> Shell | None:
         is_at_prompt = not modes.is_canonical and not modes.echoes and modes.is_raw
     else:
         # Such a shell reads commands line by line, but byte by byte for `read`.
-        is_at_prompt = modes.is_canonical and snapshot.waiting is not Waiting.BYTEWISE
+        is_at_prompt = modes.is_canonical and snapshot.shell_waiting is not Waiting.BYTEWISE
     return shell if is_at_prompt else None
 
 

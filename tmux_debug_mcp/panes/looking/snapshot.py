@@ -7,6 +7,9 @@ A thread waits for a terminal while it is in a system call that returns once som
 read(2) of the terminal, or poll(2), select(2) or epoll_wait(2) with it. The kernel may hide that
 call from us, as with another user's programs. Then we can find out only a wait for hidden input.
 
+Processes of other sessions may wait for it as well, since they can open it by its name: gpg has its
+agent start a pinentry. Programs in the background of the terminal's own session can't read it.
+
 Programs keep running while a snapshot is taken, so the order of the reads matters:
 
 - The modes are read before and after the threads. If a program changed them in between, as one that
@@ -26,8 +29,8 @@ from dataclasses import dataclass, replace
 from tmux_debug_mcp.linux import calls, processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
-from tmux_debug_mcp.linux.waits import HiddenWaits, Thread, wait_of
-from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, in_front, shell_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Thread, wait_of
+from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, SHELLS, in_front, shell_of
 from tmux_debug_mcp.vt.printable import plain_name
 
 from .activity import Snapshot, Waiting
@@ -43,6 +46,9 @@ _CONTAINERS = ("docker", "podman", "kubectl", "oc", "lxc", "runc", "crun", "nsen
 _MACHINES = ("machinectl", "systemd-run", "vagrant", "gcloud", "aws", "fly", "heroku")
 _MULTIPLEXERS = ("tmux", "screen", "dtach", "abduco")
 _RELAYS = frozenset((*_REMOTE_SHELLS, *_CONNECTIONS, *_CONTAINERS, *_MACHINES, *_MULTIPLEXERS))
+# Programs that ask others' users for secrets, and read them key by key.
+_PINENTRIES = ("pinentry-curses", "pinentry-gnome3", "pinentry-gtk-2", "pinentry-qt")
+_ASKERS = frozenset((*_PINENTRIES, "systemd-ask-password"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class _Member:
 
     Attributes:
         has_own_terminals: It also waits for terminals that it has made for other programs.
+        is_outside: It is neither below the session leader nor in the foreground.
         threads: Its waiting threads, as process and thread id.
         hidden: The threads whose waits the kernel hides.
     """
@@ -62,6 +69,7 @@ class _Member:
     threads: tuple[Thread, ...] = ()
     threads_ns: int = 0
     hidden: tuple[Thread, ...] = ()
+    is_outside: bool = False
 
     @property
     def is_waiting(self) -> bool:
@@ -74,11 +82,13 @@ def look(
     printed_bytes: int,
     hidden_waits: HiddenWaits | None = None,
     last: Snapshot | None = None,
+    outside: OutsideReaders | None = None,
 ) -> Snapshot:
     """Return a snapshot of a pane, given the pid of its pane.sh, the terminal's session leader.
 
     `hidden_waits` holds what earlier snapshots of this pane found out about hidden threads. If
-    nothing has run since the `last` snapshot, little needs to be read again.
+    nothing has run since the `last` snapshot, little needs to be read again. Without `outside`,
+    readers of other sessions aren't looked for.
     Source: proc(5), termios(3).
     """
     terminal = f"/proc/{pane_pid}/fd/0"
@@ -91,11 +101,12 @@ def look(
     if session_leader is None or session_leader.reaped or session_leader.state == "Z":
         return Snapshot(is_over=True, printed_bytes=printed_bytes)
     candidates = _foreground_processes(session_leader, below, runs)
+    front = in_front(session_leader, [stat.pid for stat in below[:1]])
+    hidden_waits = hidden_waits or HiddenWaits()
     snapshot = _look_at_terminal(
-        session_leader, candidates, terminal, printed_bytes, hidden_waits or HiddenWaits(), runs
+        session_leader, candidates, front, terminal, printed_bytes, hidden_waits, runs, outside
     )
     named = processes.read_stat(snapshot.pid) if snapshot.pid else None
-    front = in_front(session_leader, [stat.pid for stat in below[:1]])
     shell = named if named and named.pid == front else processes.read_stat(front)
     return replace(
         snapshot,
@@ -174,12 +185,17 @@ def _descendants(pid: int, runs: dict[int, int]) -> Iterator[Stat]:
 def _look_at_terminal(
     session_leader: Stat,
     candidates: Sequence[Stat],
+    front: int,
     terminal: str,
     printed_bytes: int,
     hidden_waits: HiddenWaits,
     runs: dict[int, int],
+    outside: OutsideReaders | None,
 ) -> Snapshot:
-    """Return a snapshot of one terminal, except for `shell`."""
+    """Return a snapshot of one terminal, except for `shell`, which is the process `front`, if any.
+
+    Adds outside readers to `runs`.
+    """
     group = session_leader.tpgid
     modes = terminals.modes_at(terminal)
     examined: list[_Member] = []
@@ -190,28 +206,42 @@ def _look_at_terminal(
         examined.append(_examine(process, names, session_leader.tty))
     hidden = [thread for one in examined for thread in one.hidden]
     if modes and modes.hides_lines and not modes.unread_bytes:
-        found = hidden_waits.find(hidden, terminal)
-        examined = [_with_hidden_waits(one, found) for one in examined]
-    # A program that has just changed the modes may have begun to wait in the old or the new ones.
+        asked = hidden_waits.find(hidden, terminal)
+        examined = [_with_hidden_waits(one, asked) for one in examined]
     is_waiting = any(one.is_waiting for one in examined)
+    found: list[int] = []
+    # A program that another one asks something for is at rest.
+    if outside and not is_waiting and not any(one.stat.state in "RD" for one in examined):
+        found = outside.find(session_leader.tty)
+        if runs:
+            runs |= {pid: processes.run_ns(pid) for pid in found}
+        examined += _examine_outside(found, session_leader, examined)
+        is_waiting = any(one.is_waiting for one in examined)
+    # A program that has just changed the modes may have begun to wait in the old or the new ones.
     if is_waiting and terminals.modes_at(terminal) != modes:
         examined = [_Member(one.stat, one.cpu_ns) for one in examined]
+        if found:  # their processor times are from after the change
+            runs.clear()
     members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
     readers: list[Thread] = []
     for one in members:
         readers += one.threads
-    group_members = [one.stat for one in members if one.stat.pgrp == group]
-    front = _front(session_leader, group_members)
+    group_members = [one for one in members if one.stat.pgrp == group]
+    named = _named(session_leader, group_members)
+    programs = [processes.program(one.stat.pid) for one in members if one.is_waiting]
+    has_outside_relay = any(one.is_outside and one.has_own_terminals for one in members)
     snapshot = Snapshot(
+        tty=session_leader.tty,
         group=group,
-        pid=front.pid if front else None,
-        foreground=plain_name(front.comm) if front else None,
+        pid=named.pid if named else None,
+        foreground=plain_name(named.comm) if named else None,
         modes=modes,
         waiting=_waiting(members, modes),
-        relays=any(
-            one.is_waiting and processes.program(one.stat.pid) in _RELAYS for one in members
-        ),
+        shell_waiting=_shell_waiting(front, group_members),
+        relays=has_outside_relay or not _RELAYS.isdisjoint(programs),
+        asks_for_secret=not _ASKERS.isdisjoint(programs),
         readers=tuple(readers),
+        outside=tuple(found),
         reader_ns=sum(one.threads_ns for one in members),
         is_at_work=any(one.stat.state in "RD" for one in members),
         cpu_ns=sum(one.cpu_ns for one in members),
@@ -222,8 +252,8 @@ def _look_at_terminal(
     if modes is None or modes.is_canonical:
         return snapshot
     for one in members:
-        if one.has_own_terminals:
-            snapshot = _look_behind(one.stat, snapshot, hidden_waits)
+        if one.has_own_terminals and not one.is_outside:
+            snapshot = _look_behind(one.stat, snapshot, hidden_waits, outside)
     return snapshot
 
 
@@ -257,6 +287,21 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
     )
 
 
+def _examine_outside(
+    pids: Sequence[int], session_leader: Stat, examined: Sequence[_Member]
+) -> Iterator[_Member]:
+    """Yield those of these processes that do wait for the terminal, and may read it."""
+    seen = {one.stat.pid for one in examined}
+    for stat in map(processes.read_stat, pids):
+        if stat is None or stat.pid in seen:
+            continue
+        is_background = stat.tty == session_leader.tty and stat.pgrp != session_leader.tpgid
+        names = processes.threads(stat.pid, processes.MAX_THREADS)
+        member = _examine(stat, names, session_leader.tty)
+        if member.is_waiting and not is_background:
+            yield replace(member, is_outside=True)
+
+
 def _with_hidden_waits(member: _Member, waiting: Sequence[Thread]) -> _Member:
     """Return a member that includes its hidden threads known to wait for the terminal."""
     threads = tuple(thread for thread in member.hidden if thread in waiting)
@@ -270,22 +315,38 @@ def _with_hidden_waits(member: _Member, waiting: Sequence[Thread]) -> _Member:
     )
 
 
-def _front(session_leader: Stat, group: Sequence[Stat]) -> Stat | None:
+def _named(session_leader: Stat, group: Sequence[_Member]) -> Stat | None:
     """Return the process that names the foreground, None if the group is empty.
 
-    That is the group leader, or the oldest process if the group leader has ended.
+    That is the group leader, or the oldest process if the group leader has ended. Where it is a
+    shell that waits for a command of its own group, the command has the terminal.
     """
     if not group:
         return None
-    group_leaders = [stat for stat in group if stat.pid == session_leader.tpgid]
-    front = (group_leaders or group)[0]
-    # `$SHELL -c` stays for a list of commands. The command that it waits for has the terminal.
+    leaders = [one for one in group if one.stat.pid == session_leader.tpgid]
+    first = (leaders or group)[0]
+    if first.is_waiting or first.stat.comm not in SHELLS:
+        return first.stat
+    # As an editor does in a command substitution.
+    reading = [one.stat for one in group if one.is_waiting]
+    if reading:
+        return reading[-1]
+    # `$SHELL -c` stays for a list of commands.
     is_leaders_group = session_leader.pgrp == session_leader.tpgid
-    if is_leaders_group and front.comm in COMMAND_SHELLS:
-        commands = [stat for stat in group if stat.ppid == front.pid]
-        if commands and _waits_for_command(front.pid):
+    if is_leaders_group and first.stat.comm in COMMAND_SHELLS:
+        commands = [one.stat for one in group if one.stat.ppid == first.stat.pid]
+        if commands and _waits_for_command(first.stat.pid):
             return commands[-1]
-    return front
+    return first.stat
+
+
+def _shell_waiting(shell: int, group: Sequence[_Member]) -> Waiting:
+    """Return how the shell in front itself waits for the terminal, given the foreground group.
+
+    If the kernel hides that, another process of the group may be what waits.
+    """
+    waiting = next((one.waiting for one in group if one.stat.pid == shell), Waiting.NONE)
+    return Waiting.NONE if waiting is Waiting.UNKNOWN and len(group) > 1 else waiting
 
 
 def _waits_for_command(shell: int) -> bool:
@@ -325,7 +386,9 @@ def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
     return waiting if do_all_wait else Waiting.AMONG_OTHERS
 
 
-def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> Snapshot:
+def _look_behind(
+    relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits, outside: OutsideReaders | None
+) -> Snapshot:
     """Return a snapshot with the facts of the terminal that a relay has made, if we find it.
 
     A relay, such as `script`, waits for keys at the terminal of `snapshot`, and passes them on to
@@ -343,13 +406,14 @@ def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> 
     # By its number, since the session leader's standard input may be another terminal.
     terminal = f"/dev/pts/{os.minor(terminals.device(leader.tty))}"
     behind = _look_at_terminal(
-        leader, candidates, terminal, snapshot.printed_bytes, hidden_waits, {}
+        leader, candidates, 0, terminal, snapshot.printed_bytes, hidden_waits, {}, outside
     )
     return replace(
         snapshot,
         modes=behind.modes,
         waiting=behind.waiting,
         relays=behind.relays,
+        asks_for_secret=behind.asks_for_secret,
         readers=behind.readers,
         reader_ns=behind.reader_ns,
         runs=(),

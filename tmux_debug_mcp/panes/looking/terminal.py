@@ -8,7 +8,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.blocking import Blocked, blocked_on
 from tmux_debug_mcp.linux.processes import Stat
-from tmux_debug_mcp.linux.waits import HiddenWaits
+from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 from tmux_debug_mcp.turns import next_turn
@@ -31,7 +31,8 @@ class Terminal:
     """The terminal of a pane, whose session leader is its pane.sh.
 
     `flush` waits until tmux has read what was printed so far, and has answered the queries that
-    programs sent to their terminal. `members` returns all processes of the pane.
+    programs sent to their terminal. `members` returns all processes of the pane. All terminals
+    share `outside`.
 
     Attributes:
         before_typing: The last snapshot before something was typed, None if nothing was.
@@ -45,6 +46,7 @@ class Terminal:
         clock: Clock,
         flush: Callable[[], Awaitable[object]],
         members: Callable[[], Iterable[int]],
+        outside: OutsideReaders,
     ) -> None:
         self._leader = leader
         self._log = log
@@ -52,6 +54,7 @@ class Terminal:
         self._times = clock.times
         self._flush = flush
         self._members = members
+        self._outside = outside
         # What the foreground was blocked on at the last look, that snapshot's key, and since when.
         self._blocked: Blocked | None = None
         self._blocked_key: object = None
@@ -75,7 +78,8 @@ class Terminal:
 
     def glance(self) -> Activity:
         """Take a new snapshot, and return what the pane is doing, without a second snapshot."""
-        snapshot = look(self._leader.pid, self._log.size, self._hidden_waits, self._last)
+        last = None if self._has_outside_news() else self._last
+        snapshot = look(self._leader.pid, self._log.size, self._hidden_waits, last, self._outside)
         now = self._clock.now()
         if self._last is None or self._last.wait_key != snapshot.wait_key:
             self._wait_since = now
@@ -91,7 +95,16 @@ class Terminal:
         last = self._last
         if last is None or last.is_at_work or last.printed_bytes != self._log.size or has_run(last):
             return None
+        if self._has_outside_news():
+            return None
         return self._tracker.step(last, self._clock.now())
+
+    def _has_outside_news(self) -> bool:
+        """Return whether a process outside may have begun or ceased to wait for the terminal."""
+        last = self._last
+        if last is None or (last.readers and not last.outside):
+            return False
+        return tuple(self._outside.find(last.tty)) != last.outside
 
     def begin_typing(self, *, gets_keys: bool = False) -> Snapshot:
         """Note that something is typed now, and return the snapshot from just before."""

@@ -270,10 +270,10 @@ async def _no_prompt(pane: Pane) -> ToolError:
         if foreground or clock.now() > deadline:
             return NotAtPromptError(pane.id, foreground or "a program")
         await clock.sleep(times.poll_s)
-    if shell.is_interactive():
+    state = await pane.state()
+    if shell.is_interactive() and state.pid in (None, shell.pid):
         return ShellNotReadyError(pane.id, shell.name)
-    foreground = (await pane.state()).foreground
-    return NotAtPromptError(pane.id, foreground or "a program")
+    return NotAtPromptError(pane.id, state.foreground or "a program")
 
 
 async def interrupt(pane: Pane, *, is_second: bool) -> float:
