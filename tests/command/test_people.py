@@ -150,7 +150,10 @@ class TestAttach:
         person = sits("attach", "web", "--write")
         person.sees("you have the keyboard")
 
-        assert "has the keyboard" in server.read()["result"]["content"][0]["text"]
+        status = server.read()["result"]["content"][-1]["text"]
+        assert "; timed out after 5 s" in status
+        assert "; it keeps running; " in status
+        assert " has the keyboard; " in status
         assert (
             "foreground sleep"
             in server.call("wait", pane_id="web", timeout_s=0)["content"][-1]["text"]

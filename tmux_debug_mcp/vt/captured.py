@@ -29,6 +29,9 @@ _END = re.compile(r"[ \t]*(?:m[0-9;:]*\[\033[ \t]*)*")
 _PIECE_BYTES = 1 << 13
 _END_CHARACTERS = 1 << 13
 _SEQUENCE = re.compile(rb"%b|\033\\" % _INVISIBLE.pattern.encode())
+# The bytes of a character after its first. Source: UTF-8.
+_CONTINUATION = bytes(range(0x80, 0xC0))
+_MAX_CONTINUATION_BYTES = 3
 # So many bytes of text are as much work as a sequence.
 _TEXT_BYTES = 1 << 6
 # Letters of the line drawing set, between SO and SI, and an SI by itself.
@@ -78,8 +81,8 @@ def _pieces(data: bytes) -> Iterator[bytes]:
         sequence = _SEQUENCE.match(data, escape) if escape >= 0 else None
         if sequence:
             end = max(end, sequence.end())
-        while end < len(data) and data[end] & 0xC0 == 0x80:  # within a character of UTF-8
-            end += 1
+        rest = data[end : end + _MAX_CONTINUATION_BYTES]
+        end += len(rest) - len(rest.lstrip(_CONTINUATION))
         yield data[start:end]
         start = end
 
