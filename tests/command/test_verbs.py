@@ -322,3 +322,18 @@ def test_verb_imports_neither_the_sdk_nor_anyio(shell: Shell) -> None:
 
     heavy = {"anyio", "argparse", "asyncio", "dataclasses", "mcp", "mcp_types", "orjson", "socket"}
     assert not heavy & set(done.stderr.split())
+
+
+def test_no_control_character_of_a_program_reaches_standard_output(shell: Shell) -> None:
+    show = r"printf 'C1: \302\2330mx\302\235y\302\220z\302\205\177.\n'"
+    shown = "C1: 0mxyz.\n"
+
+    assert shell.out("create", "--name", "one", f"{show}; exec cat") == shown
+    assert shell.out("wait", "one", "--pattern", r"^C1: 0mxyz\.$", "--since", "0") == shown
+    assert shell.out("capture", "one", "--since", "0") == shown
+    assert shell.out("capture", "one", "--pattern", "mxyz") == f"[at cursor 0]\n{shown}"
+    assert shell.out("run", show) == shown
+    name = "\x9b31mred\x7f"
+    in_json = shell.out("create", "--json", "--timeout", "0", f"exec cat # {name}")
+    in_json += shell.out("list")
+    assert not {*map(chr, range(0x7F, 0xA0))} & set(in_json)

@@ -46,7 +46,7 @@ from tmux_debug_mcp.vt.transcript import Transcript
 from tmux_debug_mcp.wire import RefusedError, read_message
 
 # What a terminal obeys, among the characters that it is shown.
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _AUDIT = Path("audit.log")
 _SLOTS = {
     "json file": (jsonc, ("mcpServers", "tmux-debug")),

@@ -1,10 +1,12 @@
 """What `since` reads: everything, once, from cursors that stay what they are."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import pytest
-from support import Gate, Tools, late_log, python, until
+from support import Gate, Tools, late_log, python, texts, until
 
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 
@@ -176,3 +178,39 @@ async def test_lines_limit_what_a_cursor_reads_and_nothing_is_left_out(tools: To
         since = meta["cursor"]
         texts.append(text)
     assert texts == ["1\n2\n3\n", "4\n5\ndone\n", "6\n7\n8\n", "9\n"]
+
+
+# Every control character, U+0080 to U+009F as UTF-8. What reads a string after some is ended.
+CONTROLS = "".join(
+    f"{number:02x}{chr(number)}{number:02x}\033\\" for number in [*range(0x20), *range(0x7F, 0xA0)]
+)
+
+
+@pytest.mark.parametrize(
+    "before", ["", "\033[?1049h", "\033[5;5H"], ids=["lines", "other", "screen"]
+)
+async def test_no_result_contains_a_control_character(
+    tools: Tools, tmp_path: Path, before: str
+) -> None:
+    (tmp_path / "text").write_text(f"{before}{CONTROLS}\r\nlast\r\n")
+    show = f"cat {tmp_path}/text"
+    created = await tools.call("create_pane", command=f"{show}; exec cat", wait_for="last")
+    shell = await tools.create("bash --norc")
+    results = [created]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("capture_pane", {"pane_id": "debug-1"}),
+        ("capture_pane", {"pane_id": "debug-1", "since": 0}),
+        ("capture_pane", {"pane_id": "debug-1", "pattern": "9b|last"}),
+        ("wait", {"pane_id": "debug-1", "pattern": "last", "since": 0}),
+        ("wait", {"pane_id": "debug-1", "pattern": "last", "since": 0, "show": "9b|last"}),
+        ("run", {"command": show}),
+        ("run", {"command": show, "show": "9b|last"}),
+        ("run", {"command": show, "pane_id": shell}),
+        ("send_keys", {"pane_id": shell, "keys": f"{show}; cat Enter"}),
+    ]
+    for tool, arguments in calls:
+        results.append(await tools.call(tool, **arguments))
+    for result in results:
+        shown = "".join(texts(result))
+        assert "9b" in shown or "unchanged" in shown
+        assert {one for one in shown if category(one) == "Cc"} <= {"\t", "\n"}

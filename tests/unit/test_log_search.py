@@ -35,6 +35,8 @@ async def matching(log: Log, pattern: str) -> int:
     ("line", "shown"),
     [
         (b"12345\r\033[Kok", "ok"),
+        ("o\x9b\x85k".encode(), "ok"),
+        ("no\ro\x9b\x85k".encode(), "ok"),
         (b"10%\r\033[2K20%\r\033[0Kready", "ready"),
         (b"ab\033[3Ccd", "ab   cd"),
         (b"abcd\033[2DXY", "abXY"),
@@ -75,6 +77,7 @@ PARTS = [
     *(b"ab", b"c ", b"K", b"x" * 19, b"y" * 20, b"z" * 41),
     *(" ä".encode(), "日本".encode(), "e\u0301".encode(), "⠋".encode()),
     *(b"\r", b"\r", b"\r", b"\r\r", b"\b", b"\b\b", b"\a", b"\0", b"\030", b"\177"),
+    *("\x9b".encode(), "\x85a".encode()),
     *(b"\033[K", b"\033[K", b"\033[0K", b"\033[1K", b"\033[2K", b"\033[2K\r"),
     *(b"\033[1G", b"\033[G", b"\033[7G", b"\033[3C", b"\033[2D", b"\033[5b"),
     *(b"\033[2P", b"\033[2@", b"\033[3X", b"\033[A", b"\033[B", b"\033M", b"\0337", b"\0338"),

@@ -1,6 +1,7 @@
 """Transcripts: what a terminal shows, line by line, from bytes in pieces of any size."""
 
 import itertools
+from unicodedata import category
 
 import pytest
 from hypothesis import example, given
@@ -42,6 +43,9 @@ CASES = [
     (b"one\r\n\033[99999999999999999999A\033[1;" + b"9" * 3000 + b"Htwo", "one\ntwo"),
     (b"old\r\n\033[H\033[2Jnew\r\n", "old\nnew\n"),
     (b"a\000\016\017\007b\r\n", "ab\n"),
+    # C1 control characters and DEL do nothing, and cut off a sequence.
+    ("a\x9b31mb\x85c\x7fd\x9d0;e\x9c\033[3\x801A\r\n".encode(), "a31mbcd0;e1A\n"),
+    ("\x90plain\u0301\x80\r\n".encode(), "plain\u0301\n"),
     (b"\033(0\033(B\033=\033>ok\r\n", "ok\n"),
     (b"\033(0lqqk\033(B lqqk\r\n", "┌──┐ lqqk\n"),
     (b"\033)0\016lqk\017lqk\r\n\016x\r\nx\017x\r\n", "┌─┐lqk\n│\n│x\n"),
@@ -94,7 +98,10 @@ def test_plain_lines_pass_as_they_are(lines: list[str]) -> None:
     assert fed(data, 5).text() == text
 
 
-PAYLOADS = [b"x", b"iVBORw0KGgo=", b"#0;2;0;0;0~-\r\n", "é 世".encode(), b"1;", b"(", b"\xff\0\t"]
+PAYLOADS = [
+    *(b"x", b"iVBORw0KGgo=", b"#0;2;0;0;0~-\r\n", "é 世".encode(), b"1;", b"(", b"\xff\0\t"),
+    "\x9b\x7fA\x85".encode(),
+]
 # What begins a string or another sequence, and what ends one.
 INTRODUCERS = [
     b"\033]",
@@ -130,6 +137,7 @@ def test_no_bytes_are_too_odd_and_pieces_make_no_difference(data: bytes, cuts: l
     assert pieces.held_bytes == whole.held_bytes
     assert pieces.text() == whole.text()
     assert fed(data, 1 + len(data) // 5000).text() == whole.text()
+    assert {one for one in whole.text() if category(one) == "Cc"} <= {"\t", "\n"}
 
 
 @pytest.mark.parametrize("size", [0, 4090, 4100, 200_000])

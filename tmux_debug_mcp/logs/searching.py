@@ -40,6 +40,7 @@ _MATCH_WORK = 1 << 5
 _STRING = re.compile(STRING.pattern.encode(), re.VERBOSE)
 _INVISIBLE = re.compile(INVISIBLE.pattern.encode(), re.VERBOSE)
 _CONTROLS = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])  # all but tab and line feed
+_C1_CONTROLS = re.compile(b"\302[\200-\237]")
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 # No expression here has possessive quantifiers or atomic groups, which Python 3.11.2 gets wrong.
 # Each reads a text in one way only, so that none takes more than linear time.
@@ -185,7 +186,8 @@ async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Mat
     """Return the lines between two cursors that match, oldest first."""
     data = log.read(begin, end - begin)
     text = _with_line_feeds(data)
-    if not _has_controls(text) and FILES.encode() not in text and not pattern.search(text):
+    is_plain = not _has_controls(text) and FILES.encode() not in text
+    if is_plain and not pattern.search(_C1_CONTROLS.sub(b"", text)):
         return []  # neither as text nor as a part of a string
     sequence = sequence_at(log, begin)
     # A line feed in a string ends no line.
@@ -227,7 +229,7 @@ async def _shown(
     text = _INVISIBLE.sub(b"", _STRING.sub(CANCEL.encode(), data))
     plain = text.replace(b"\033[K", b"")  # without moves, there is nothing to erase
     if not _has_controls(plain):
-        return plain, range(len(lines)), lines
+        return _C1_CONTROLS.sub(b"", plain), range(len(lines)), lines
     text = _erased(log.columns).sub(b"", text + b"\n")
     in_rows = _lines_in_rows(log.columns)
     shown: list[bytes] = []
@@ -251,7 +253,7 @@ async def _shown(
         shown.append(rows)
         numbers += [min(number + row, last) for row in range(rows.count(b"\n") + 1)]
         position = end
-    return b"\n".join(shown), numbers, lines
+    return _C1_CONTROLS.sub(b"", b"\n".join(shown)), numbers, lines
 
 
 def _has_controls(text: bytes) -> bool:

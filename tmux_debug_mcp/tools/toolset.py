@@ -19,6 +19,7 @@ from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.vt.printable import terminal_json
 
 from .arguments import Parser, parameters_of
 
@@ -94,7 +95,7 @@ def json_answer(
 
 def compact(value: object) -> str:
     """Return compact JSON."""
-    return orjson.dumps(value).decode()
+    return terminal_json(orjson.dumps(value))
 
 
 def state_facts(state: State) -> dict[str, Any]:

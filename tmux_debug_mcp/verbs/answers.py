@@ -16,6 +16,7 @@ import orjson
 from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.results import NOT_SENT, new_output
+from tmux_debug_mcp.vt.printable import terminal_json
 
 from .parsing import Request, in_verbs
 from .registry import VERBS
@@ -81,7 +82,7 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
     status = _status(request, result)
     if request.is_json:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return Output(orjson.dumps(line).decode() + "\n", "", status)
+        return Output(terminal_json(orjson.dumps(line)) + "\n", "", status)
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     texts = _with_flags(request, result.meta or {}, texts)
     if request.verb == "call":  # in the words of tools, as typed

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
 from .rows import Row
-from .sequences import LINK, SGR
+from .sequences import C1_CONTROLS, LINK, SGR
 
 # The background of letters, "" for the usual one, and whether they are reversed.
 Style = tuple[str, bool]
@@ -58,6 +58,8 @@ def captured_lines(data: bytes, *, ansi: bool = False) -> Generator[int, None, l
     for piece in _pieces(data):
         yield _work(piece)
         text = piece.decode(errors="replace")
+        if not text.isascii():  # a link's address, chosen by a program, may contain any of them
+            text = C1_CONTROLS.sub("", text)
         if is_drawn:
             text = SHIFT_OUT + text
         is_drawn = text.rfind(SHIFT_OUT) > text.rfind(SHIFT_IN)

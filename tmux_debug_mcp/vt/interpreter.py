@@ -13,7 +13,7 @@ from .rows import History, Line, cell_width
 from .sequences import FRESH_INVISIBLE, TOKEN, control_sequence
 
 # All control characters but tab and line feed.
-_NOT_PLAIN = re.compile(r"[\0-\010\013-\037\177]")
+_NOT_PLAIN = re.compile(r"[\0-\010\013-\037\177-\237]")
 # Private modes that DECSET and DECRST switch.
 _ALTERNATE_SCREEN = (47, 1047, 1049)
 _BRACKETED_PASTE = 2004

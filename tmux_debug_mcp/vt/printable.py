@@ -10,6 +10,8 @@ import unicodedata
 
 # Characters that might not be printable: all but the printable ones of ASCII.
 _SPECIAL = re.compile("[^ -~]")
+# Control characters that orjson doesn't escape.
+_UNESCAPED = re.compile("[\177-\237]")
 # Characters that names of programs don't contain. Some contain blanks, such as `tmux: server`.
 _NOT_IN_NAME = re.compile(r"[^\w .:+@%~/#=-]")
 
@@ -48,6 +50,14 @@ def visible_json(text: str) -> str:
         return character if character.isprintable() else json.dumps(character)[1:-1]
 
     return _SPECIAL.sub(shown, text)
+
+
+def terminal_json(data: bytes) -> str:
+    r"""Return JSON of orjson, with escapes such as `\u009b` for DEL and C1 control characters.
+
+    orjson escapes all other control characters, which a terminal would obey as well.
+    """
+    return _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", data.decode())
 
 
 def plain_name(name: str) -> str:

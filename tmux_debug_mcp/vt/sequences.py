@@ -28,8 +28,9 @@ STRING = re.compile(
 # All sequences that tmux(1) writes into a capture with attributes: SGR, and links (OSC 8).
 SGR = r"\033\[[0-9;:]*m"
 LINK = r"\033\][^\a\033]*(?:\a|\033\\)"
-# ASCII's control characters.
-CONTROLS = re.compile("[\0-\037\177]+")
+# Control characters: those of ASCII, and C1 (U+0080 to U+009F), which tmux ignores.
+CONTROLS = re.compile("[\0-\037\177-\237]+")
+C1_CONTROLS = re.compile("[\200-\237]+")
 # Replaces a string that is removed: like a string, it ends a sequence and shows nothing.
 CANCEL = "\030"
 
@@ -43,7 +44,7 @@ TOKEN = re.compile(
         | ( [()][0B] | [0-Z\\^-~] )                   # 3: an escape sequence, without ESC
         | [ -/]+ [0-~]?
     )
-    | ( [^\0-\037\177]+ )                             # 4: printable characters
+    | ( [^\0-\037\177-\237]+ )                        # 4: printable characters
     | (.)                                             # 5: a control character
     """,
     re.DOTALL | re.VERBOSE,
