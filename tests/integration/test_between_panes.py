@@ -45,8 +45,20 @@ class Halt:
                 await self._over.wait()
             await feed(self_, data, turns)
 
+        async def feed_lines(
+            self_: PacedTranscript,
+            data: bytes,
+            *arguments: Any,  # noqa: ANN401
+            feed: Any = PacedTranscript.feed_lines,  # noqa: ANN401
+        ) -> int:
+            if output in data:
+                self.reached.set()
+                await self._over.wait()
+            return int(await feed(self_, data, *arguments))
+
         with monkeypatch.context() as patch:
             patch.setattr(PacedTranscript, "feed", feed)
+            patch.setattr(PacedTranscript, "feed_lines", feed_lines)
             yield
             self._over.set()
 

@@ -6,7 +6,7 @@ tell them from lines of a program.
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tmux_debug_mcp.vt.interpreter import NOTE
@@ -172,12 +172,17 @@ def end_of(text: str, max_characters: int) -> str:
     return end
 
 
-def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = None) -> Excerpt:
+def cut_in_the_middle(
+    excerpt: Excerpt,
+    max_characters: int,
+    keep: int | None = None,
+    advice: Callable[[int, int], str] | None = None,
+) -> Excerpt:
     """Return an excerpt with a gap in the middle, if it is too long with its line feeds.
 
     A quarter of the room goes to the beginning, the rest to the end. Lines stay whole, unless that
     would leave more than half of either empty. The line with the index `keep` stays, if the room
-    suffices.
+    suffices. `advice` says how to read the lines from one index to another.
     """
     if len(excerpt.text) <= max_characters + GAP_CHARACTERS:
         return excerpt
@@ -198,6 +203,7 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
             cut,
             _room_for_part(head_room, lines[:head_end]),
             _room_for_part(tail_room, lines[tail_start:]),
+            advice(head_end, tail_start) if advice else "",
         ),
         _slice(excerpt, tail_start, len(lines)),
     )
@@ -225,7 +231,7 @@ def _slice(excerpt: Excerpt, start: int, end: int) -> Excerpt:
     return Excerpt(excerpt.lines[start:end], notes)
 
 
-def _gap_for(cut: list[str], first_characters: int, last_characters: int) -> Excerpt:
+def _gap_for(cut: list[str], first_characters: int, last_characters: int, advice: str) -> Excerpt:
     """Return the gap that replaces lines, between what stays of the first and of the last one."""
     text = "\n".join(cut) + "\n"
     first = cut[0][:first_characters]
@@ -240,7 +246,7 @@ def _gap_for(cut: list[str], first_characters: int, last_characters: int) -> Exc
         lines = 0
     return joined(
         Excerpt([first] if first else [], []),
-        gap(lines, len(left_out.encode())),
+        gap(lines, len(left_out.encode()), advice),
         Excerpt([last] if last else [], []),
     )
 

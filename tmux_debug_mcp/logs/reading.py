@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.charsets import SHIFT_OUT, CharacterSets
-from tmux_debug_mcp.vt.drawing import last_switch
 from tmux_debug_mcp.vt.interpreter import NOTE
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
@@ -21,13 +20,14 @@ from tmux_debug_mcp.vt.marks import (
     is_typed,
     readable,
 )
-from tmux_debug_mcp.vt.sequences import ANSWERED, unfinished_character_bytes
+from tmux_debug_mcp.vt.sequences import ANSWERED, only_appends, unfinished_character_bytes
+from tmux_debug_mcp.vt.transcript import Transcript
 
 from . import excerpts
 from .excerpts import Excerpt
 from .log import Log
 from .pacing import PacedTranscript
-from .positioning import blank_transcript, reading_transcript
+from .positioning import blank_transcript, reading_transcript, transcript_from
 
 # A program may print little text in many bytes, as progress bars do. One call reads this much.
 MAX_READ_BYTES = 1 << 20
@@ -44,6 +44,12 @@ _LINE_CHARACTERS = 200
 _FOLDING = 4
 # How far to look for the first line feed of what is kept.
 _MAX_LINE_BYTES = 1 << 15
+# Pieces that don't end with a line overlap by the length of most sequences.
+_SEQUENCE_BYTES = 64
+# Of output that changes earlier lines, this much is shown as it is in the end. Of more, this much
+# is read from its beginning on.
+_MAX_REDRAWN_BYTES = 2 << 20
+_BEGINNING_BYTES = 1 << 18
 # We search for queries to the terminal in pieces that overlap by the length of a query.
 _QUERY_BYTES = 256
 _SHIFT_OUT = SHIFT_OUT.encode()
@@ -90,11 +96,15 @@ class RawPiece(Piece):
 
 async def _show(log: Log, data: bytes | bytearray, start: int, *, is_line: bool = False) -> Piece:
     """Return what the terminal shows of bytes that were read at a cursor."""
-    sets = None
-    # Nearly all output selects a character set anew in each line, if it selects any.
-    if is_line and _SHIFT_OUT not in data:
-        sets = CharacterSets()
-    paced = PacedTranscript(await reading_transcript(log, start, is_line=is_line, sets=sets))
+    if is_line or only_appends(data):
+        sets = None
+        # Nearly all output selects a character set anew in each line, if it selects any.
+        if is_line and _SHIFT_OUT not in data:
+            sets = CharacterSets()
+        transcript = await reading_transcript(log, start, is_line=is_line, sets=sets)
+    else:
+        transcript = await _moving_transcript(log, start)
+    paced = PacedTranscript(transcript)
     await paced.feed(data)
     return Piece(paced.text(), start, start + len(data) - paced.held_bytes)
 
@@ -151,12 +161,17 @@ async def read_forward(
 
     Successive pieces, put together, are the whole text. A piece ends at `end`, or before what
     is unfinished there. It ends earlier where the text would get longer than `max_characters`
-    (after a whole line if one fits), after `max_lines`, or after `MAX_READ_BYTES`. Bytes that are
-    no longer kept are skipped.
+    (after a whole line if one fits), after `max_lines`, or after `MAX_READ_BYTES`. Where output
+    changes earlier lines, they are as they are left at the `end`, if a piece of them fits. Bytes
+    that are no longer kept are skipped.
     """
     start = max(start, log.kept_from)
     # All of it at once: the log may be trimmed at each `await`.
     data = bytearray(log.read(start, min(MAX_READ_BYTES, end - start)))
+    if not await _only_appends(log, start, start + len(data)):
+        piece = await _read_as_left(log, bytes(data), start, end, max_characters, max_lines)
+        if piece:
+            return piece
     paced = PacedTranscript(await reading_transcript(log, start))
     size = 0
     text = ""
@@ -189,6 +204,64 @@ async def read_forward(
         del data[size:]
         shown = await _show(log, data, start)
     return shown._replace(remaining_bytes=max(0, end - start - len(data)))
+
+
+async def _read_as_left(
+    log: Log, data: bytes, start: int, end: int, max_characters: int, max_lines: int | None
+) -> Piece | None:
+    """Return the first lines of data that what follows them leaves alone, as `read_forward`.
+
+    None if so few lines, or characters, don't end with one.
+    """
+    paced = PacedTranscript(await _moving_transcript(log, start))
+    size = await paced.feed_lines(data, start, max_characters)
+    text = paced.text()
+    lines, starts = text.split("\n"), paced.line_starts()
+    most = len(lines) if max_lines is None else max_lines
+    if start + size == end:
+        count = len(lines) - (not lines[-1])
+        if len(text) <= max_characters and count <= most:
+            return Piece(text, start, end - paced.held_bytes)
+    else:
+        most = min(most, paced.settled_lines)
+    ending = 0
+    length = 0
+    for number, line in enumerate(lines[:most], start=1):
+        length += len(line) + 1
+        if length > max_characters:
+            break
+        if number in starts:
+            ending = number
+    if not ending:
+        return None
+    cursor = starts[ending]
+    return Piece("\n".join([*lines[:ending], ""]), start, cursor, end - cursor)
+
+
+async def _moving_transcript(log: Log, cursor: int) -> Transcript:
+    """Return a transcript for clean text from a cursor on that may move up on the screen there."""
+    if cursor <= log.kept_from:
+        return await reading_transcript(log, cursor)
+    transcript = await transcript_from(log, cursor)
+    transcript.shows_commands = transcript.keeps_screens = True
+    return transcript
+
+
+async def _only_appends(log: Log, start: int, end: int) -> bool:
+    """Tell whether a part of a log only appends to the terminal's last line."""
+    position = start
+    while position < end:
+        data = log.read(position, min(_PIECE_BYTES, end - position))
+        if position + len(data) < end:
+            # No sequence contains a line feed.
+            data = data[: data.rfind(b"\n") + 1 or max(1, len(data) - _SEQUENCE_BYTES)]
+        if not data:
+            break
+        if not only_appends(data):
+            return False
+        position += len(data)
+        await next_turn()
+    return True
 
 
 def _lines_end(data: bytearray, start: int, end: int, lines: int) -> int:
@@ -295,6 +368,7 @@ async def read_end(
     async def text_of(data: bytes, begin: int, *, is_line: bool) -> str:
         if is_raw:
             return readable(data).replace("\r\n", "\n")
+        is_line = is_line and only_appends(data)
         return (await _show(log, data, begin, is_line=is_line)).marked_text
 
     piece = RawPiece if is_raw else Piece
@@ -371,24 +445,140 @@ async def read_abridged(
         return oldest + data.find(b"\n") + 1, room
 
     text_start, room = kept_part()
-    max_unfolded = room * _FOLDING if folds else room
-    whole = await read_end(log, text_start, end, max_unfolded, is_line=not folds)
-    excerpt = _excerpt(whole.marked_text, folds=folds)
-    if whole.start != text_start or len(excerpt.text) > room + excerpts.GAP_CHARACTERS:
-        text_start, room = kept_part()
-        room -= excerpts.GAP_CHARACTERS
-        head = await read_forward(log, text_start, end, room // 4)
-        tail = await read_end(log, head.end, end, room - room // 4)
-        parts = [_excerpt(head.marked_text.removesuffix("\n"), folds=folds)]
-        if head.end < tail.start:
-            parts.append(await _gap(log, head.end, tail.start, advice))
-        parts.append(_excerpt(tail.marked_text, folds=folds))
-        excerpt = excerpts.joined(*parts)
+    keeps_lines = await _only_appends(log, text_start, end)
+    abridged = _abridged_lines if keeps_lines else _abridged_rows
+    text_start, room = kept_part()
+    excerpt = await abridged(log, text_start, end, room, folds=folds, advice=advice)
     gone_bytes = text_start - start
     if gone_bytes:
         gone = excerpts.note(f"{gone_bytes:,} bytes before this are no longer kept")
         excerpt = excerpts.joined(gone._replace(cut_bytes=gone_bytes), excerpt)
     return excerpt, text_start
+
+
+async def _abridged_lines(
+    log: Log, start: int, end: int, room: int, *, folds: bool, advice: str
+) -> Excerpt:
+    """Return a part of a log in which no line changes another one, from both of its ends."""
+    max_unfolded = room * _FOLDING if folds else room
+    whole = await read_end(log, start, end, max_unfolded, is_line=not folds)
+    excerpt = _excerpt(whole.marked_text, folds=folds)
+    if whole.start == start and len(excerpt.text) <= room + excerpts.GAP_CHARACTERS:
+        return excerpt
+    room -= excerpts.GAP_CHARACTERS
+    head = await read_forward(log, start, end, room // 4)
+    tail = await read_end(log, head.end, end, room - room // 4)
+    left_out = excerpts.NOTHING
+    if head.end < tail.start:
+        left_out = await _gap(log, head.end, tail.start, advice)
+    return excerpts.joined(
+        _head(head, folds=folds), left_out, _excerpt(tail.marked_text, folds=folds)
+    )
+
+
+async def _abridged_rows(
+    log: Log, start: int, end: int, room: int, *, folds: bool, advice: str
+) -> Excerpt:
+    """Return a part of a log as the terminal shows it in the end, row by row.
+
+    Of a part that is too long to show in one go, the lines at the beginning are those that had left
+    the screen, and the lines at the end those that have been printed since.
+    """
+    if end - start > _MAX_REDRAWN_BYTES:
+        return await _abridged_flood(log, start, end, room, folds=folds, advice=advice)
+    paced = await _redrawn(log, start, end)
+    text = paced.text()
+    starts = {**paced.line_starts(), 0: start}
+    await next_turn()
+    whole = excerpts.excerpt_of(text)
+    if len(text) <= room * _FOLDING:
+        excerpt = excerpts.folded(whole) if folds else whole
+        if len(excerpt.text) <= room + excerpts.GAP_CHARACTERS:
+            return excerpt
+    await next_turn()
+
+    def advice_for(first: int, last: int) -> str:
+        """Return how to read some lines, with those around them that belong together."""
+        while first not in starts:
+            first -= 1
+        while last < len(whole.lines) and last not in starts:
+            last += 1
+        return advice.format(cursor=starts[first], lines=last - first)
+
+    cut = excerpts.cut_in_the_middle(whole, room, advice=advice_for)
+    return excerpts.folded(cut) if folds else cut
+
+
+async def _redrawn(log: Log, start: int, end: int) -> PacedTranscript:
+    """Return what the terminal shows in the end of a part of a log."""
+    data = log.read(start, end - start)  # at once: the log may be trimmed at each `await`
+    paced = PacedTranscript(await _moving_transcript(log, start))
+    await paced.feed_lines(data, start)
+    return paced
+
+
+async def _is_redrawn(log: Log, start: int, end: int) -> bool:
+    """Tell whether a part of a log must be read as a whole to be right, and is not too long."""
+    return end - start <= _MAX_REDRAWN_BYTES and not await _only_appends(log, start, end)
+
+
+async def redrawn_lines(log: Log, start: int, end: int) -> list[str] | None:
+    """Return the lines that the terminal shows in the end of a part of a log; ours as marked.
+
+    None if the output only appends, so that each line can be read by itself; or if it is too long.
+    """
+    start = max(start, log.kept_from)
+    if not await _is_redrawn(log, start, end):
+        return None
+    paced = await _redrawn(log, start, end)
+    return paced.text().split("\n")
+
+
+async def lasting_cursors(log: Log, start: int, end: int, cursors: Sequence[int]) -> list[int]:
+    """Return those of the cursors, each after a line feed, before which nothing has changed since.
+
+    In a part of a log that is too long, these are all.
+    """
+    if not cursors or start < log.kept_from or not await _is_redrawn(log, start, end):
+        return list(cursors)
+    paced = await _redrawn(log, start, end)
+    return sorted({*cursors} & {*paced.line_starts().values()})
+
+
+async def lasting_text(log: Log, data: bytes, start: int) -> str:
+    """Return the clean text of output that begins a line, without what later output may change."""
+    paced = PacedTranscript(await reading_transcript(log, start, is_line=True))
+    await paced.feed_lines(data, start)
+    text = paced.text()
+    if only_appends(data):
+        return text
+    return "\n".join([*text.split("\n")[: paced.settled_lines], ""])
+
+
+async def _abridged_flood(
+    log: Log, start: int, end: int, room: int, *, folds: bool, advice: str
+) -> Excerpt:
+    """Return the ends of a part of a log that is too long to show in one go."""
+    room -= excerpts.GAP_CHARACTERS
+    data = log.read(start, _BEGINNING_BYTES)
+    head = await _read_as_left(log, data, start, end, room // 4, None)
+    head = head or Piece("", start, start)
+    tail = await read_end(log, head.end, end, room - room // 4)
+    lines = await _line_feeds(log, head.end, tail.start)  # as many are shown at most
+    if head.end < log.kept_from:
+        advice = ""
+    left_out = excerpts.gap(0, tail.start - head.end, advice.format(cursor=head.end, lines=lines))
+    return excerpts.joined(
+        _head(head, folds=folds), left_out, _excerpt(tail.marked_text, folds=folds)
+    )
+
+
+def _head(piece: Piece, *, folds: bool) -> Excerpt:
+    """Return a piece that others follow: a line feed at its end begins no line."""
+    excerpt = _excerpt(piece.marked_text, folds=folds)
+    if excerpt.lines[-1:] == [""]:
+        excerpt.lines.pop()
+    return excerpt
 
 
 def _excerpt(marked_text: str, *, folds: bool) -> Excerpt:
@@ -401,7 +591,7 @@ async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
 
     A line whose end stays counts as left out, so that the advice reads it whole.
     """
-    whole = await _line_feeds(log, max(start, log.kept_from), end)
+    whole = await _line_feeds(log, start, end)
     if start < log.kept_from:
         return excerpts.gap(whole, end - start)
     lines = whole + (log.read(end - 1, 1) != b"\n")
@@ -410,16 +600,13 @@ async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
 
 
 async def _line_feeds(log: Log, start: int, end: int) -> int:
-    """Return how many lines end in a part of a log, as a read of it shows them."""
+    """Return how many lines end in a part of a log, as far as it is kept."""
     lines = 0
-    position = start
+    position = max(start, log.kept_from)
     while position < end:
         piece = log.read(position, min(MAX_READ_BYTES, end - position))
         if not piece:
             break
-        if last_switch(piece) is not None and end - start <= MAX_READ_BYTES:
-            # What was drawn there is shown as the last state of a screen.
-            return (await read_forward(log, start, end, end - start)).text.count("\n")
         lines += piece.count(b"\n")
         position += len(piece)
         await next_turn()

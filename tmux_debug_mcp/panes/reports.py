@@ -9,7 +9,7 @@ it printed then.
 Making a report does not count as showing it: it may never reach the caller.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,13 @@ from tmux_debug_mcp.logs.excerpts import (
 )
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import clean_text, end_of_line, read_abridged
+from tmux_debug_mcp.logs.reading import (
+    clean_text,
+    end_of_line,
+    lasting_cursors,
+    lasting_text,
+    read_abridged,
+)
 from tmux_debug_mcp.logs.searching import matching_lines
 from tmux_debug_mcp.turns import Turns
 from tmux_debug_mcp.vt.captured import ScreenRows
@@ -413,7 +419,8 @@ async def _parts(
 ) -> list[tuple[int, int]]:
     """Return the parts of the output that are lines: those outside the spans, step by step.
 
-    Each step but the first begins with the line that it was typed in.
+    Each step but the first begins with the line that it was typed in. Steps that a program has
+    written over later, as menus do, are one part.
     """
     log, start = observation.pane.log, min(observation.cursor, end)
     bounds = {start, end}
@@ -431,8 +438,14 @@ async def _parts(
         number = bisect_left(firsts, bound)  # of the first span that does not begin before it
         if number and bound < last_of[firsts[number - 1]]:
             bounds.remove(bound)
-    bounds.update(*spans)
-    return [part for part in pairwise(sorted(bounds)) if part not in drawn]
+    steps = sorted(bounds)
+    parts: list[tuple[int, int]] = []
+    for first, last in pairwise(sorted({*({start, end} & bounds), *chain(*spans)})):
+        if (first, last) in drawn:
+            continue
+        inside = steps[bisect_right(steps, first) : bisect_left(steps, last)]
+        parts += pairwise([first, *await lasting_cursors(log, first, last, inside), last])
+    return parts
 
 
 async def _lines(
@@ -506,7 +519,7 @@ async def _read(
     log, (start, end) = observation.pane.log, part
     head = NOTHING
     if observation.head and start == observation.cursor < log.kept_from:
-        text = await clean_text(log, observation.head, start, is_line=True)
+        text = await lasting_text(log, observation.head, start)
         whole, line_feed, rest = text[: max_characters // 4].rpartition("\n")
         head = folded(excerpt_of(whole if line_feed else rest))
         start += len(observation.head)

@@ -67,6 +67,21 @@ class Grid:
         is_at_end = self._column == 0 and self._row == len(self._rows) - 1
         return is_empty and is_at_end and self.scroll_region is None
 
+    def mark_line(self, cursor: int) -> None:
+        """Note where in the output the cursor's row begins, if it is empty and the last one.
+
+        Rows below it are only those that were empty when the screen was forgotten.
+        """
+        row, *below = self._rows[self._row :]
+        is_last = all(other.is_old and not other.cells for other in below)
+        if self._column == 0 and is_last and not str(row) and self.scroll_region is None:
+            row.begins_at = cursor
+
+    def unmark_lines(self, index: int | None = None) -> None:
+        """Note that output changes rows before this one; without an index, any of the screen."""
+        for row in self._rows[self._top if index is None else index :]:
+            row.begins_at = None
+
     def lines(self) -> list[Line]:
         """Return the lines that are not settled, without empty lines below the cursor."""
         line_rows: list[Row] = []
@@ -191,6 +206,7 @@ class Grid:
         starts = range(0, max(len(line), 1), self.columns)
         rows = [Row(line[start : start + self.columns], is_wrapped=True) for start in starts]
         rows[-1].is_wrapped = False
+        rows[0].begins_at = self._rows[-1].begins_at
         self._rows[-1:] = rows
         self._row = len(self._rows) - 1
         self._column = len(rows[-1].text)
@@ -213,14 +229,16 @@ class Grid:
 
     def move_to(self, row: int, column: int) -> None:
         """Move the cursor to a row and a column, or to the nearest on the screen (CUP)."""
-        self._row = self._top + min(max(row, 0), self.height - 1)
         self._column = min(max(column, 0), self.columns - 1)
-        self._grow(self._row + 1)
+        self.move_to_row(max(row, 0) + 1)
 
     def move_to_row(self, number: int) -> None:
         """Move the cursor to a row, counted from 1; it may stay past the last column (VPA)."""
         self._row = self._top + min(number, self.height) - 1
+        if self._row >= len(self._rows) or self._rows[self._row].is_old:
+            self.unmark_lines()  # rows are passed over that later output may not show
         self._grow(self._row + 1)
+        self.unmark_lines(self._row + 1)
 
     def _grow(self, length: int) -> None:
         """Add rows at the end until there are this many."""
@@ -295,6 +313,7 @@ class Grid:
             self.scroll_down(1)
         elif row:
             self._row -= 1
+            self.unmark_lines(self._row + 1)
 
     @property
     def _region(self) -> tuple[int, int]:
@@ -310,6 +329,7 @@ class Grid:
                 self._move_rows(first, first + 1, last - first)
                 continue
             top = self._top
+            self.unmark_lines()
             self._rows.insert(top + last + 1, Row())
             self._rows.insert(top, self._rows.pop(top + first))
             self._row += 1
@@ -335,6 +355,7 @@ class Grid:
             return
         self._fill()
         top = self._top
+        self.unmark_lines()
         self._end_line_above(top + to)
         moved = self._rows[top + start : top + start + count]
         self._rows[top + start : top + start + count] = [Row() for _ in range(count)]
@@ -367,6 +388,7 @@ class Grid:
             self._history.begun = []
         self._rows = new
         self._grow(self._row + 1)
+        self.unmark_lines()
 
     def erase_in_display(self, part: int) -> None:
         """Erase the screen from the cursor on, up to the cursor, or all of it (ED 0, 1, 2)."""

@@ -152,6 +152,11 @@ class Interpreter:
         self.grid.put_lines(lines)
         return rest
 
+    def mark_line(self, cursor: int) -> None:
+        """Note where in the output a line of the main screen begins, if one begins here."""
+        if self.alternate is None:
+            self.grid.mark_line(cursor)
+
     def _is_at_new_row(self) -> bool:
         """Tell whether the next line, if it is plain, can be stored as it is."""
         return not self.is_editing and self.sets.is_usual and self.grid.is_at_new_row()

@@ -50,12 +50,15 @@ class Line(NamedTuple):
         is_command: Keys were sent while a line editor had its cursor in the line, so the line shows
             their echo.
         goes_on: The line is very long, and the next `Line` continues it.
+        begins_at: Where in the output the line begins, if known: no later output has changed an
+            earlier line, so what follows can be read from there.
     """
 
     text: str
     is_edited: bool = False
     is_command: bool = False
     goes_on: bool = False
+    begins_at: int | None = None
 
 
 # An empty line with no flag set.
@@ -76,9 +79,10 @@ class Row:
         is_edited: A line editor wrote in the row.
         is_command: Keys were sent while a line editor had its cursor in the row.
         is_old: The row was forgotten, and nothing has been written to it since.
+        begins_at: As `Line.begins_at`, of the line that begins with the row.
     """
 
-    __slots__ = ("cells", "is_command", "is_edited", "is_old", "is_wrapped", "text")
+    __slots__ = ("begins_at", "cells", "is_command", "is_edited", "is_old", "is_wrapped", "text")
 
     def __init__(self, text: str = "", *, is_wrapped: bool = False) -> None:
         self.text = text
@@ -87,6 +91,7 @@ class Row:
         self.is_edited = False
         self.is_command = False
         self.is_old = False
+        self.begins_at: int | None = None
 
     def __str__(self) -> str:
         if self.cells is None:
@@ -100,6 +105,7 @@ class Row:
         other.is_edited = self.is_edited
         other.is_command = self.is_command
         other.is_old = self.is_old
+        other.begins_at = self.begins_at
         return other
 
     @property
@@ -183,6 +189,7 @@ class Row:
         cells = self.edit()
         cells[:] = [cell and FORGOTTEN for cell in cells]
         self.is_old = True
+        self.begins_at = None
 
     def _fill(self, width: int) -> None:
         if self.is_wrapped:
@@ -272,13 +279,13 @@ def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
         if row.is_old:
             return []
         text = str(row).replace(FORGOTTEN, "")
-        return [Line(text, row.is_edited, row.is_command, goes_on)]
+        return [Line(text, row.is_edited, row.is_command, goes_on, row.begins_at)]
     if all(row.is_old for row in rows):
         return []
     text = "".join(map(str, rows)).replace(FORGOTTEN, "")
     is_edited = any(row.is_edited for row in rows)
     is_command = any(row.is_command for row in rows)
-    return [Line(text, is_edited, is_command, goes_on)]
+    return [Line(text, is_edited, is_command, goes_on, rows[0].begins_at)]
 
 
 class History:
@@ -295,7 +302,7 @@ class History:
         """Settle rows; the first one continues the line that has begun."""
         for row in rows:
             if row.cells is None and not row.is_wrapped and not self.begun:
-                self.lines.append(Line(row.text))
+                self.lines.append(Line(row.text, begins_at=row.begins_at))
                 continue
             self.begun.append(row)
             if not row.is_wrapped or len(self.begun) == _MAX_LINE_ROWS:

@@ -8,6 +8,8 @@ character: a prefix (`<`, `=`, `>`, `?`) and intermediate characters (space to `
 import codecs
 import re
 
+from .charsets import SHIFT_OUT
+
 # No more of an incomplete sequence is held. Longer ones all do nothing.
 MAX_HELD_BYTES = 4096
 # tmux ignores a control sequence whose parameters are longer.
@@ -89,6 +91,23 @@ _SILENT = rb"""(?:
 # The beginning of a sequence that a terminal may answer, as if the answer were typed.
 ANSWERED = re.compile(rb"\033 (?!" + _SILENT + rb")", re.VERBOSE)
 
+# What does more to a terminal than to append to its last line: it goes back, goes to another row,
+# edits rows, or changes how later lines are shown.
+_MORE_THAN_APPENDS = re.compile(
+    rb"""
+    \033 (?:
+        \[ (?:
+            [0-9;]* (?: [@ABD-HJLMPSTXZ`dfru] | [1-9] K )
+            | \? [0-9;]* (?:47|1047|1049) [;0-9]* [hl]
+        )
+        | [8DEMc] | [()]0
+    )
+    """,
+    re.VERBOSE,
+)
+_LONE_RETURN = re.compile(rb"\r(?!\r*\n)")
+_GOING_ELSEWHERE = (b"\b", b"\v", b"\f", SHIFT_OUT.encode())
+
 # The part of a control sequence before its final character: prefix, parameters, intermediates. No
 # terminal takes numbers of more than nine digits.
 _PARAMETERS = re.compile(r"([<-?]?) ((?:[0-9]{0,9};)*[0-9]{0,9}) ([\x20-/]*)", re.VERBOSE)
@@ -120,6 +139,18 @@ def control_sequence(parameters: str, final: str) -> tuple[str, list[int]] | Non
     prefix, words, intermediates = match.groups()
     numbers = [int(word or 0) for word in words.split(";")]
     return prefix + intermediates + final, numbers
+
+
+def only_appends(data: bytes | bytearray) -> bool:
+    """Tell whether output only appends to the terminal's last line, or ends it.
+
+    If so, each of its lines can be shown by itself, and there are as many as line feeds.
+    """
+    if any(control in data for control in _GOING_ELSEWHERE):
+        return False
+    if data.count(b"\n") != data.count(b"\r\n"):  # a line feed alone keeps the column
+        return False
+    return not _MORE_THAN_APPENDS.search(data) and not _LONE_RETURN.search(data)
 
 
 def unfinished(data: bytes) -> bytes:

@@ -95,6 +95,11 @@ class Transcript:
             text = self._write_commands(text)
         self._write(text)
 
+    def mark_line(self, cursor: int) -> None:
+        """Note that what was fed ends at this cursor. If a line begins there, it will say so."""
+        if not self._held:
+            self._interpreter.mark_line(cursor)
+
     def _hold(self, rest: bytes) -> None:
         """Hold back what is incomplete; if it is too long, one byte more than the maximum."""
         self._held = rest[: MAX_HELD_BYTES + 1]
@@ -127,6 +132,7 @@ class Transcript:
             first.replace(line)
             for row in others:
                 row.replace("")
+            self._interpreter.grid.unmark_lines()
             return
 
     def keys_sent(self) -> None:

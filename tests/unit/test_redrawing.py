@@ -1,0 +1,194 @@
+"""What a program has written over is read, and cut, as it is in the end."""
+
+import functools
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tmux_debug_mcp.logs.excerpts import Excerpt
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.pacing import PacedTranscript
+from tmux_debug_mcp.logs.positioning import reading_transcript, transcript_from
+from tmux_debug_mcp.logs.reading import read_abridged, read_forward
+from tmux_debug_mcp.vt.interpreter import NOTE
+from tmux_debug_mcp.vt.sequences import only_appends
+from tmux_debug_mcp.vt.transcript import Transcript
+
+CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
+# What programs print in lines, and what they go back with; what is in lines may be in any order.
+IN_LINES = [
+    *(b"a", b"bc", b"word ", b"x" * 19, b"y" * 40, b"z" * 130, "é 日本".encode(), b"\t"),
+    *(b"\r\n", b"\r\n", b"\r\n", b"\r\n\r\n", b"\r\r\n", b"\033[K", b"\033[0K"),
+    *(b"\033[1;32m", b"\033[m", b"\033]0;title\a", b"\033[?25l", b"\033[3C"),
+    *(b"\033[3b", b"\033(B", b"\017", b"\0337", b"\033="),
+]
+GOING_BACK = [
+    *(b"\r", b"\r\033[K", b"\033[2K", b"\033[2D", b"\033[G", b"\033[2P", b"\033[2@", b"\033[3X"),
+    *(
+        b"\b\b",
+        b"\033[A",
+        b"\033[2A",
+        b"\033[3A\r",
+        b"\033[9A",
+        b"\033[B",
+        b"\033[2B",
+        b"\033[E",
+        b"\033[2F",
+    ),
+    *(b"\033M", b"\033D", b"\033E", b"\n", b"\033[J", b"\r\033[J", b"\033[2J", b"\0337", b"\0338"),
+    *(b"\033[H", b"\033[4;2H", b"\033[3d", b"\033[L", b"\033[2M", b"\033[S", b"\033[T", b"\033c"),
+    *(b"\033[2;5r", b"\033[r", b"\033[?1049h", b"\033[?1049l", b"\033(0lq", b"\016", b"\v"),
+    *(b"\033[?2004h", b"\033[?2004l", b"\033[s", b"\033[u", b"\033[1J"),
+]
+
+
+def log_of(directory: Path, data: bytes, columns: int = 200, rows: int = 50) -> Log:
+    (directory / "log").unlink(missing_ok=True)
+    log = Log.create(directory / "log", "mark")
+    log.path.write_bytes(data)
+    log.resize(columns, rows)
+    return log
+
+
+async def shown_of(transcript: Transcript, data: bytes) -> str:
+    """Return what a terminal shows of data, with screens."""
+    transcript.shows_commands = transcript.keeps_screens = True
+    paced = PacedTranscript(transcript)
+    await paced.feed(data)
+    return paced.text()
+
+
+async def whole_text(log: Log) -> str:
+    """Return the text of a whole log, as one terminal shows it."""
+    transcript = Transcript(log.columns, log.rows)
+    return (await shown_of(transcript, log.read(0, log.size))).replace(NOTE, "")
+
+
+def garbage(seed: int, *, goes_back: bool) -> bytes:
+    choose = random.Random(seed)  # noqa: S311
+    most = choose.choice([30, 300])
+    pieces = IN_LINES
+    if goes_back:
+        pieces = [*IN_LINES, *choose.sample(GOING_BACK, choose.choice([1, 3, len(GOING_BACK)]))]
+    return b"".join(choose.choice(pieces) for _ in range(choose.randrange(most)))
+
+
+@functools.cache
+def frames(count: int, rows: int, *, moves_up: bytes = b"\033[%dA") -> bytes:
+    """Return rows that are drawn again and again where they are, between lines that stay."""
+    drawn = [
+        b"".join(
+            b"\033[2Klayer %d: %d %s\r\n" % (row, frame * (row + 1), b"." * 30)
+            for row in range(rows)
+        )
+        for frame in range(count)
+    ]
+    return b"begin\r\n" + (moves_up % rows).join(drawn) + b"end\r\n"
+
+
+def outputs() -> Iterator[bytes]:
+    """Yield what programs print, those of the corpus and random ones."""
+    yield from (path.read_bytes() for path in CORPUS)
+    for seed in range(300):
+        yield garbage(seed, goes_back=seed % 3 > 0)
+    yield frames(50, 20)
+
+
+def check_cut(excerpt: Excerpt, whole: list[str]) -> list[str]:
+    """Check that an excerpt is the whole text, or its ends. Return the lines that are left out."""
+    gaps = [index for index in excerpt.notes if " left out" in excerpt.lines[index]]
+    if not gaps:
+        assert excerpt.lines == whole
+        return []
+    [index] = gaps
+    before, note, after = excerpt.lines[:index], excerpt.lines[index], excerpt.lines[index + 1 :]
+    found = re.match(r"\[([\d,]+) (lines?|bytes) left out", note)
+    assert found
+    if found[2] == "bytes":  # of one line; a tab in its middle has become blanks
+        text = "".join("\n".join(whole).split())
+        assert text.startswith("".join("".join(before).split()))
+        assert text.endswith("".join("".join(after).split()))
+        return []
+    count = int(found[1].replace(",", ""))
+    # The first and the last line that are left out may be there in part.
+    for first in range(max(0, len(before) - 1), len(before) + 1):
+        rest = whole[first + count :]
+        is_after = after == rest or (after[1:] == rest and len(after) == len(rest) + 1)
+        if before[:first] == whole[:first] and is_after:
+            return whole[first : first + count]
+    raise AssertionError((excerpt, whole))
+
+
+async def test_cut_text_is_both_ends_of_what_the_terminal_shows(tmp_path: Path) -> None:
+    for data in outputs():
+        columns, rows = random.Random(data).choice([(200, 50), (80, 24), (40, 6)])  # noqa: S311
+        log = log_of(tmp_path, data, columns, rows)
+        text = await whole_text(log)
+        whole = text.split("\n") if text else []
+        for most in random.Random(data).sample((150, 400, 1000, 4000, 16_000), 2):  # noqa: S311
+            excerpt, _ = await read_abridged(
+                log, 0, log.size, most, folds=False, advice="{cursor} {lines}"
+            )
+            left_out = check_cut(excerpt, whole)
+            [note] = [line for line in excerpt.lines if " left out" in line] or [""]
+            advice = re.search(r"(\d+) (\d+)\]$", note)
+            if left_out and advice:
+                piece = await read_forward(
+                    log, int(advice[1]), log.size, 100_000, max_lines=int(advice[2])
+                )
+                # A line that is there in part is read from where it was cut.
+                assert "\n".join(left_out[1:]) in piece.text
+                assert piece.text in "\n".join([*whole, ""])
+
+
+async def test_line_that_says_where_it_begins_is_read_from_there(tmp_path: Path) -> None:
+    for data in outputs():
+        log = log_of(tmp_path, data, 80, 24)
+        paced = PacedTranscript(await reading_transcript(log, 0))
+        await paced.feed_lines(data, 0)
+        starts = paced.line_starts()
+        lines = paced.text().split("\n")
+        for number in random.Random(data).sample([*starts], min(len(starts), 20)):  # noqa: S311
+            cursor = starts[number]
+            transcript = await transcript_from(log, cursor)
+            text = await shown_of(transcript, data[cursor:])
+            assert text.split("\n") == lines[number:], (data, cursor)
+
+
+async def test_output_in_lines_is_the_same_whichever_line_it_is_read_from(tmp_path: Path) -> None:
+    count = 0
+    for data in outputs():
+        if not only_appends(data):
+            continue
+        count += 1
+        log = log_of(tmp_path, data, 80, 24)
+        lines = (await whole_text(log)).split("\n")
+        assert len(lines) == data.count(b"\n") + 1
+        starts = [0, *(found.end() for found in re.finditer(b"\n", data))]
+        for number in random.Random(data).sample(range(len(starts)), min(len(starts), 10)):  # noqa: S311
+            piece = await read_forward(log, starts[number], log.size, 1 << 20)
+            # What is unfinished at the end is held back.
+            assert piece.text.split("\n") == lines[number:], (data, starts[number])
+    assert count > 100
+
+
+@pytest.mark.parametrize("up", [b"\033[%dA", b"\033[%dF", b"\0338\0337%.0d"])
+@pytest.mark.parametrize("count", [50, 5000])
+async def test_only_the_last_of_many_frames_is_shown(tmp_path: Path, up: bytes, count: int) -> None:
+    data = frames(count, 20, moves_up=up).replace(b"begin\r\n", b"begin\r\n\0337")
+    log = log_of(tmp_path, data)
+    whole = (await whole_text(log)).split("\n")
+    assert len(whole) == 23
+    assert whole[20].startswith(f"layer 19: {20 * (count - 1)} ")
+
+    for most in (300, 16_000):
+        excerpt, _ = await read_abridged(log, 0, log.size, most, folds=True)
+
+        shown = [line for number, line in enumerate(excerpt.lines) if number not in excerpt.notes]
+        assert all(line in "\n".join(whole) for line in shown)
+        assert excerpt.lines[-3:] == whole[-3:]
+        # All rows are there, or there is a note.
+        assert len(shown) == len(whole) or excerpt.cut_bytes
