@@ -3,6 +3,7 @@
 import os
 import signal
 from functools import partial
+from pathlib import Path
 
 import anyio
 import pytest
@@ -290,3 +291,28 @@ async def test_memory_of_a_capture_is_closed_once_tmux_has_ended(tools: Tools) -
     assert memory_files() == []
     fresh = await tools.create("echo again; exec cat", wait_for="again")
     assert await tools.capture(fresh) == "again"
+
+
+async def test_since_has_the_tabs_blanks_and_code_points_that_tmux_changes(
+    tools: Tools, tmp_path: Path
+) -> None:
+    lines = [
+        "name\t12\tmon",
+        "> pear  \t",
+        "blanks   ",
+        "👨\u200d👩\u200d👧\u200d👦 and 👩🏽\u200d❤\ufe0f\u200d💋\u200d👨🏽",
+        "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f 🇩🇪🇫🇷 ❤\ufe0f e\u0301\u0302",
+    ]
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    pane_id = await tools.create(f"cat {tmp_path}/text")
+    await tools.exited(pane_id)
+
+    since = (await tools.blocks("capture_pane", pane_id=pane_id, since=0))[0]
+    assert since == "".join(f"{line}\n" for line in lines)
+    captured = (await tools.capture(pane_id)).split("\n")
+    expanded = [line.expandtabs().rstrip() for line in lines]
+    assert [line.expandtabs() for line in captured[:3]] == expanded[:3]
+    for shown, line in zip(captured[3:], expanded[3:], strict=True):
+        # Characters may lack their last code points.
+        missing = iter(line)
+        assert all(character in missing for character in shown)

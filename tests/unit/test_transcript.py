@@ -348,3 +348,21 @@ def test_what_a_line_editor_draws_can_be_told_from_output() -> None:
         Line("file"),
         Line("$ ", is_edited=True),
     ]
+
+
+def test_row_that_is_changed_in_several_places_keeps_its_columns() -> None:
+    # As a menu's, where the cursor is parked.
+    transcript = fed(b"  name    12    mon\r\n> pear    13    tue\r\n  plum    14    wed\033[A", 9)
+    transcript.forget()
+    assert transcript.text() == ""
+
+    transcript.feed(b"\r  pear\033[11G99\033[17Gfri")
+    assert transcript.text() == "  pear    99    fri"
+
+
+def test_row_that_goes_on_has_only_what_is_new() -> None:
+    transcript = fed(b"loading", 9)
+    transcript.forget()
+    transcript.feed(b"...\033[2C done\r\n")
+
+    assert transcript.text() == "...   done\n"

@@ -278,14 +278,19 @@ def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
         [row] = rows
         if row.is_old:
             return []
-        text = str(row).replace(FORGOTTEN, "")
+        text = _without_forgotten(str(row))
         return [Line(text, row.is_edited, row.is_command, goes_on, row.begins_at)]
     if all(row.is_old for row in rows):
         return []
-    text = "".join(map(str, rows)).replace(FORGOTTEN, "")
+    text = _without_forgotten("".join(map(str, rows)))
     is_edited = any(row.is_edited for row in rows)
     is_command = any(row.is_command for row in rows)
     return [Line(text, is_edited, is_command, goes_on, rows[0].begins_at)]
+
+
+def _without_forgotten(text: str) -> str:
+    """Return a line without forgotten cells at its ends. Others keep their columns, as blanks."""
+    return text.strip(FORGOTTEN).replace(FORGOTTEN, " ")
 
 
 class History:
