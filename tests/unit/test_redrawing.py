@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from unicodedata import category
 
 import pytest
 
@@ -20,7 +21,18 @@ from tmux_debug_mcp.vt.transcript import Transcript
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 # What programs print in lines, and what they go back with; what is in lines may be in any order.
 IN_LINES = [
-    *(b"a", b"bc", b"word ", b"x" * 19, b"y" * 40, b"z" * 130, "é 日本".encode(), b"\t"),
+    *(
+        "\x9b3A\x85".encode(),
+        b"\177",
+        b"a",
+        b"bc",
+        b"word ",
+        b"x" * 19,
+        b"y" * 40,
+        b"z" * 130,
+        "é 日本".encode(),
+        b"\t",
+    ),
     *(b"\r\n", b"\r\n", b"\r\n", b"\r\n\r\n", b"\r\r\n", b"\033[K", b"\033[0K"),
     *(b"\033[1;32m", b"\033[m", b"\033]0;title\a", b"\033[?25l", b"\033[3C"),
     *(b"\033[3b", b"\033(B", b"\017", b"\0337", b"\033="),
@@ -127,6 +139,7 @@ async def test_cut_text_is_both_ends_of_what_the_terminal_shows(tmp_path: Path) 
         columns, rows = random.Random(data).choice([(200, 50), (80, 24), (40, 6)])  # noqa: S311
         log = log_of(tmp_path, data, columns, rows)
         text = await whole_text(log)
+        assert {one for one in text if category(one) == "Cc"} <= {"\t", "\n"}
         whole = text.split("\n") if text else []
         for most in random.Random(data).sample((150, 400, 1000, 4000, 16_000), 2):  # noqa: S311
             excerpt, _ = await read_abridged(
