@@ -303,6 +303,29 @@ class NotAwaitedError(SentenceError):
     )
 
 
+class OtherReaderError(SentenceError):
+    """Raised when a secret would go to another program than the one that it was meant for."""
+
+    pane_id: str
+    readers: str
+    sentence = (
+        "Pane '{pane_id}': another program awaits hidden input now, {readers}. Nothing was typed. "
+        "If the secret is meant for that program, give it again."
+    )
+
+
+class SecretNotAwaitedError(SentenceError):
+    """Raised when secret keys can't be typed because no hidden input is awaited."""
+
+    pane_id: str
+    why: str
+    sentence = (
+        "Pane '{pane_id}' does not await hidden input: {why}. Nothing was typed, since a secret "
+        "could be shown or run as a command there. To type it anyway, omit parameter 'secret'; it "
+        "is then on record."
+    )
+
+
 class NotAtPromptError(SentenceError):
     """Raised when a command can't run in a pane because a program is in the foreground."""
 

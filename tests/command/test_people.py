@@ -634,6 +634,23 @@ class TestSecret:
         assert person.process.wait(60) == 125
         assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
 
+    @pytest.mark.parametrize("starts", ["", "exec "])
+    def test_secret_goes_to_no_other_program_than_the_one_that_was_asked_for(
+        self, sits: Callable[..., Person], server: Server, starts: str
+    ) -> None:
+        other = shlex.quote("read -rsp other y; echo got ${#y}; exec cat")
+        login(server, f"bash -c {shlex.quote(f'read -rs x; {starts}bash -c {other}')}")
+        person = sits("secret", "login")
+        person.sees("Secret for bash in pane 'login': ")
+        server.call("send_keys", pane_id="login", keys="x Enter", wait_for="other")
+
+        person.types(b"hunter2\r")
+
+        person.sees("another program awaits hidden input now, bash (pid ")
+        assert person.process.wait(60) == 125
+        server.call("send_keys", pane_id="login", keys="one Enter")
+        server.shows("login", "got 3")
+
     def test_interrupted_question_gives_the_terminal_its_echo_back(
         self, sits: Callable[..., Person], server: Server
     ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Gate, in_process, records
+from support import PATIENCE_S, Gate, in_process, records
 
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.errors import StartError
@@ -147,7 +147,7 @@ async def test_secret_that_a_terminal_shows_is_in_no_capture_that_is_kept(
 ) -> None:
     full = tmp_path / "full"
     async with in_process(settings, AuditLog(None, full)) as tools:
-        pane_id = await tools.create("cat", name="hunter")
+        pane_id = await tools.create("stty -echo; tee /dev/tty", name="hunter")
         answered = await tools.send(pane_id, keys, secret=True, wait_for="^hunter2$")
         assert "hunter2" in answered[1]
         await tools.shows(pane_id, "hunter2\nhunter2")
@@ -164,7 +164,8 @@ async def test_short_secret_is_no_part_of_words_in_captures_that_are_kept(
 ) -> None:
     full = tmp_path / "full"
     async with in_process(settings, AuditLog(None, full)) as tools:
-        pane_id = await tools.create("printf 'many keys\\n'; cat", wait_for="keys")
+        command = "printf 'many keys\\n'; stty -echo; tee /dev/tty"
+        pane_id = await tools.create(command, wait_for="keys")
         await tools.send(pane_id, "y Enter", secret=True, wait_for="^y$")
         await tools.shows(pane_id, "many keys\ny\ny")
 
@@ -178,7 +179,7 @@ async def test_secret_that_begins_with_an_earlier_one_is_in_no_capture_that_is_k
 ) -> None:
     full = tmp_path / "full"
     async with in_process(settings, AuditLog(None, full)) as tools:
-        pane_id = await tools.create("cat")
+        pane_id = await tools.create("stty -echo; tee /dev/tty")
         for secret in ("admin", "admin-Tr0ub4dor"):
             await tools.send(pane_id, f"{secret} Enter", secret=True, wait_for=f"^{secret}$")
         await tools.shows(pane_id, "Tr0ub4dor\nadmin-Tr0ub4dor")
@@ -194,8 +195,8 @@ async def test_secret_whose_blank_was_at_the_end_of_a_row_is_in_no_capture_that_
     full, gate = tmp_path / "full", Gate(tmp_path / "gate")
     draw = r"printf '\033[?1049h\033[Hopen\nsesame\033[9;1Hopen  \033[31msesame'"
     async with in_process(settings, AuditLog(None, full)) as tools:
-        pane_id = await tools.create(f"cat {gate}; {draw}; exec sleep 99")
-        await tools.send(pane_id, "open sesame Enter", secret=True)
+        pane_id = await tools.create(f"stty -echo; read x; cat {gate}; {draw}; exec sleep 99")
+        await tools.send(pane_id, "open sesame Enter", secret=True, timeout_s=PATIENCE_S)
         await gate.open()
         await tools.shows(pane_id, "open\nsesame")
         await tools.capture(pane_id, ansi=True)

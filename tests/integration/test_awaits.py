@@ -7,14 +7,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, python, run, until
+from support import PATIENCE_S, Tools, in_process, python, run, until
 
 from tmux_debug_mcp.panes.looking.activity import Awaits
+from tmux_debug_mcp.settings import Settings
 
 # Programs that have come to where they are after this long are not about to claim something else.
 LOOKS, LOOK_S = 20, 0.05
@@ -253,6 +255,20 @@ async def test_passphrase_that_a_pinentry_asks_for_is_awaited_by_gpg(
 
     assert (asked["reason"], asked["awaits"]) == ("input", "hidden input")
     assert (tmp_path / "encrypted").exists()
+
+
+async def test_pinentry_that_reads_key_by_key_asks_for_a_secret(
+    settings: Settings, tmp_path: Path
+) -> None:
+    shutil.copy(shutil.which("cat") or "", tmp_path / "pinentry-curses")
+    async with in_process(replace(settings, only_people_type_secrets=True)) as tools:
+        pane_id = await tools.create(f"stty -icanon -echo; exec {tmp_path}/pinentry-curses")
+        state = partial(tools.state, pane_id)
+        await until(state, lambda state: state.get("awaits") == "hidden input")
+
+        error = await tools.error("send_keys", pane_id=pane_id, keys="hunter2 Enter")
+
+    assert "which only a person may type here" in error
 
 
 async def test_reader_that_is_nobodys_child_is_told(tools: Tools) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, eventually, python, until
+from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, until
 
 from tmux_debug_mcp.errors import PaneLostError, ToolError
+from tmux_debug_mcp.panes.hidden_input import check_hidden_input
 from tmux_debug_mcp.panes.keyboard import Keyboard
+from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.people import type_secret
 from tmux_debug_mcp.vt.keys import Keystrokes
@@ -207,7 +209,7 @@ async def test_secret_that_the_terminal_shows_is_told(
     with pytest.raises(
         ToolError, match=r"typed, and pane 'debug-1' showed it.* so change the secret"
     ):
-        await type_secret(pane, "hunter2")
+        await type_secret(pane, "hunter2", await check_hidden_input(pane))
 
     await tools.shows("debug-1", "got 7")
 
@@ -228,9 +230,112 @@ async def test_hidden_input_is_awaited_though_output_is_late_in_the_log(
 
     print_late()
     monkeypatch.setattr(pane.terminal, "_flush", print_more)
-    await type_secret(pane, "hunter2")
+    await type_secret(pane, "hunter2", await check_hidden_input(pane))
 
     await tools.shows("debug-1", "got 7")
+
+
+# Asks for a secret, and prints how long that was.
+ASK = "stty -echo; echo ask; read x; stty echo; echo got ${#x}"
+
+
+async def test_secret_waits_until_hidden_input_is_awaited(tools: Tools, gate: Gate) -> None:
+    pane_id = await tools.create(f"cat {gate}; {ASK}; cat")
+    [pane] = tools.engine.panes
+    answers: list[list[str]] = []
+
+    async def send() -> None:
+        answers.append(await tools.send(pane_id, "hunter2 Enter", secret=True, wait_for="got"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send)
+        await eventually(lambda: pane.keyboard.sequence.locked() or bool(answers))
+        await gate.open()
+
+    assert "hunter2" not in await tools.shows(pane_id, "got 7")
+    assert answers[0][0] == "Sent keys to pane 'debug-1'"
+    assert "showed" not in answers[0][-1]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_secret_is_not_typed_at_a_prompt(tools: Tools, shell: str) -> None:
+    """As after `sudo` that needs no password, or got a wrong one."""
+    pane_id = await tools.create(SHELLS[shell])
+    call = partial(tools.error, "send_keys", pane_id=pane_id, secret=True)
+
+    error = await call(keys=["touch hunter2 Enter", "ls Enter"])
+
+    assert error == (
+        f"Pane 'debug-1' does not await hidden input: {shell} is at its prompt. Nothing was typed, "
+        "since a secret could be shown or run as a command there. To type it anyway, omit "
+        "parameter 'secret'; it is then on record."
+    )
+    assert "hunter2" not in await tools.capture(pane_id)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("exec cat", "cat awaits input"),
+        ("exec sleep 1000", "after 0.4 s, sleep is not reading input"),
+        (python("import tty; tty.setraw(0); print('keys'); input()"), "awaits keys"),
+    ],
+)
+async def test_secret_is_not_typed_where_no_hidden_input_is_awaited(
+    tools: Tools, command: str, why: str
+) -> None:
+    pane_id = await tools.create(command)
+
+    error = await tools.error(
+        "send_keys", pane_id=pane_id, keys="hunter2 Enter", secret=True, timeout_s=0.4
+    )
+
+    assert error.startswith("Pane 'debug-1' does not await hidden input: ")
+    assert why in error
+    assert "hunter2" not in await tools.capture(pane_id)
+
+
+async def test_secret_of_a_further_step_waits_for_hidden_input_too(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    await tools.send(pane_id, f"{ASK} Enter", wait_for="ask")
+
+    blocks = await tools.send(pane_id, ["hunter2 Enter", "touch hunter2 Enter"], secret=True)
+
+    assert blocks[0] == (
+        "Sent 1 of 2 steps to pane 'debug-1'. Step 2 was not sent: bash is at its prompt."
+    )
+    assert "hunter2" not in await tools.capture(pane_id)
+
+
+async def test_secret_that_a_call_types_and_the_terminal_shows_is_told(tools: Tools) -> None:
+    colours = "stty -echo; read x; printf '\\033[31m%s\\033[32m%s\\n' ${x%2} 2; cat"
+    pane_id = await tools.create(colours)
+
+    blocks = await tools.send(pane_id, "hunter2 Enter", secret=True, wait_for="hunter2")
+
+    assert "the terminal showed the secret, and the log has it" in blocks[-1]
+
+
+async def test_secret_goes_to_no_other_program_than_the_one_that_awaited_it(tools: Tools) -> None:
+    pane_id = await tools.create(f"stty -echo; head -n 1; {python('input()')}")
+    await until(partial(tools.state, pane_id), lambda state: state.get("awaits") == "hidden input")
+    [pane] = tools.engine.panes
+    errors: list[str] = []
+
+    async def send() -> None:
+        keys = {"keys": "hunter2 Enter", "secret": True}
+        errors.append(await tools.error("send_keys", pane_id=pane_id, **keys))
+
+    async with anyio.create_task_group() as tasks, pane.keyboard.lock:
+        tasks.start_soon(send)
+        await eventually(lambda: bool(pane.keyboard.lock.statistics().tasks_waiting))
+        await pane.tmux(("send-keys", "-t", pane.target, "x", "Enter"))
+        await until(
+            pane.state,
+            lambda state: state.foreground != "head" and state.awaits is Awaits.HIDDEN_INPUT,
+        )
+
+    assert errors[0].startswith("Pane 'debug-1': another program awaits hidden input now, python")
 
 
 async def test_control_c_interrupts_the_program(tools: Tools) -> None:

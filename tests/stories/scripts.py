@@ -124,8 +124,13 @@ def _installer() -> Story:
             ),
             Send(
                 pane="setup",
-                keys=["sesame\n", "2\n"],
+                keys=["sesame\n"],
                 is_secret=True,
+                shows="large",
+            ),
+            Send(
+                pane="setup",
+                keys=["2\n"],
                 shows="/nonexistent/large/setup",
                 says="exited with code 5",
                 ending=frozenset({"5"}),

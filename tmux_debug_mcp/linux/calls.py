@@ -135,7 +135,7 @@ _POLLFD = struct.Struct("<ihh")
 # A program that waits for more files than this is a server, not one that reads a terminal.
 _MAX_FILES = 1024
 # The longest line about a file that an epoll instance waits for.
-_EPOLLED_BYTES = 100
+_EPOLLED_BYTES = 128
 
 
 class Call(NamedTuple):

@@ -24,7 +24,7 @@ from tmux_debug_mcp.vt.key_codes import Protocol, Requests, depend_on_modes, nee
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
 
-from .looking.activity import Snapshot, prompting
+from .looking.activity import Awaits, Snapshot, awaited, prompting
 from .looking.terminal import Terminal
 from .place import PaneId, Place
 
@@ -134,9 +134,11 @@ class Keyboard:
         """Raise HiddenInputError if only a person may type these now. Calls may interrupt."""
         if not self._only_people_type_secrets or keystrokes.interrupts:
             return
-        # A program may ask on a terminal that it has made within this one.
-        both = (terminals.modes(self._place.leader.pid), self._terminal.look().modes)
-        if any(modes and modes.hides_lines for modes in both):
+        # A program may ask on a terminal that it has made within this one, or read key by key.
+        snapshot = self._terminal.look()
+        both = (terminals.modes(self._place.leader.pid), snapshot.modes)
+        are_hidden = any(modes and modes.hides_lines for modes in both)
+        if are_hidden or awaited(snapshot) is Awaits.HIDDEN_INPUT:
             how = f": {own_command()} --server {os.getpid()} secret {self._pane_id}"
             raise HiddenInputError(self._pane_id, how)
 

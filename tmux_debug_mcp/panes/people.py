@@ -15,7 +15,6 @@ import anyio
 
 from tmux_debug_mcp.errors import (
     CommandError,
-    NotAwaitedError,
     PaneNotFoundError,
     TmuxGoneError,
     ToolError,
@@ -25,7 +24,8 @@ from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
 
 from .engine import Engine
-from .looking.activity import ActivityTracker, Awaits, Snapshot
+from .hidden_input import Readers, check_hidden_input, check_readers, is_shown
+from .looking.activity import Awaits, Snapshot
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
@@ -38,10 +38,6 @@ _KEYS_WORKING = "C-b d leaves, C-b w returns the keyboard, C-b C-b types C-b"
 _LINE = "#{?#{m:person-*,#{client_key_table}},#{@keys},#{@line}}"
 
 MAX_SECRET_BYTES = terminals.MAX_LINE_BYTES
-# We look for the echo of a secret in this much of what is printed while it is typed.
-_MAX_ECHO_BYTES = 1 << 16
-# Programs may print anything shorter by chance, so it proves no echo.
-_MIN_ECHO_CHARACTERS = 4
 
 
 class PersonsSession:
@@ -205,29 +201,13 @@ async def _unzoom(pane: Pane, active: str) -> None:
         await pane.client.run(("resize-pane", "-t", pane.target), ("select-pane", "-t", active))
 
 
-async def check_hidden_input(pane: Pane) -> None:
-    """Check that a pane awaits hidden input now.
-
-    Raises:
-        NotAwaitedError: It does not, or that is not known.
-    """
-    await pane.check_running()
-    clock, tracker = pane.clock, ActivityTracker(pane.clock.times)
-    deadline = clock.now() + clock.times.quiet_s
-    activity = await pane.terminal.observe(tracker)
-    # Output that reaches the log late looks like activity.
-    while activity.is_likely and not (activity.awaits or activity.shell) and clock.now() < deadline:
-        activity = await pane.terminal.observe(tracker)
-    if activity.awaits is not Awaits.HIDDEN_INPUT:
-        raise NotAwaitedError(pane.id)
-
-
-async def type_secret(pane: Pane, secret: str) -> None:
-    """Type a line where hidden input is awaited. It reaches only the terminal.
+async def type_secret(pane: Pane, secret: str, readers: Readers) -> None:
+    """Type a line for those who read hidden input when it was asked for. It reaches only them.
 
     Raises:
         ToolError: The line can't be typed as it is, or the terminal has shown it.
-        NotAwaitedError: The program no longer awaits hidden input.
+        NotAwaitedError: Hidden input is no longer awaited.
+        OtherReaderError: Another program awaits it.
     """
     if CONTROLS.search(secret):
         raise ToolError(
@@ -250,13 +230,12 @@ async def type_secret(pane: Pane, secret: str) -> None:
                 f"'{pane.id}' (see stty -a). Nothing was typed. End the program, run stty sane in "
                 "the pane, and start the program again."
             )
+        check_readers(pane, readers)
         before = pane.terminal.begin_typing()
         await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",)))
     await _reach_program(pane, before)
     await pane.drain()
-    # A program may turn echo on between our look and the typing, or print what it reads.
-    printed = pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES)
-    if len(secret) >= _MIN_ECHO_CHARACTERS and secret.encode() in printed:
+    if await is_shown(pane, secret, before.printed_bytes):
         raise ToolError(
             f"The secret was typed, and pane '{pane.id}' showed it: echo was on, or the program "
             "printed it. The pane's log has it now, so change the secret."

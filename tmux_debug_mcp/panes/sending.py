@@ -19,20 +19,23 @@ from functools import partial
 import anyio
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
-from tmux_debug_mcp.errors import SignalError, TmuxStuckError, ToolError
+from tmux_debug_mcp.errors import SecretNotAwaitedError, SignalError, TmuxStuckError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.terminals import MAX_LINE_BYTES
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.vt.key_codes import Protocol
 from tmux_debug_mcp.vt.keys import Keystrokes, pressed
 
+from .hidden_input import Readers, check_readers, readers_of
 from .keyboard import Sent
 from .looking.activity import (
     Activity,
+    Awaits,
     Snapshot,
     has_read_text,
     has_text_box,
     is_ready_for_step,
+    never_hides,
     prompting,
 )
 from .observing import Observation, rows_now, since_cursor
@@ -67,25 +70,29 @@ async def send(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     matcher: Matcher | None = None,
     resize: Resize | None = None,
+    *,
+    is_secret: bool = False,
 ) -> Sending:
     """Send one or more steps, each as soon as the program is ready for it.
 
     `resize` runs before them and counts as the first step, so `steps` may then be empty. Each step
-    but the first waits for the program until the timeout. A step that can't be sent is an error
-    only if it is the first. With a matcher, even one without patterns, the pane is observed from
-    the first step on, and no step is sent once its `stop_pattern` has matched.
+    but the first waits for the program until the timeout. If the text `is_secret`, each step with
+    text, the first one, too, waits until hidden input is awaited. A step that can't be sent is an
+    error only if it is the first. With a matcher, even one without patterns, the pane is observed
+    from the first step on, and no step is sent once its `stop_pattern` has matched.
 
     Raises:
         BusyError: Another call is still sending steps to this pane at the timeout.
         HiddenInputError: Only a person may type the first step.
         PaneExitedError: The program had ended before the first step.
+        SecretNotAwaitedError: No hidden input is awaited for the first step.
         SignalError: The first step is a signal that can't be sent.
     """
     # Interrupts may come between the steps of another call.
     if all(step.interrupts for step in steps):
-        return await _send_steps(pane, steps, timeout_s, matcher, resize)
+        return await _send_steps(pane, steps, timeout_s, matcher, resize, is_secret=is_secret)
     async with pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s)):
-        return await _send_steps(pane, steps, timeout_s, matcher, resize)
+        return await _send_steps(pane, steps, timeout_s, matcher, resize, is_secret=is_secret)
 
 
 async def _send_steps(
@@ -94,14 +101,23 @@ async def _send_steps(
     timeout_s: float,
     matcher: Matcher | None,
     resize: Resize | None,
+    *,
+    is_secret: bool,
 ) -> Sending:
     sending = Sending()
     if resize:
         await _resize(pane, resize, sending, matcher)
     before: Snapshot | None = None
     for number, step in enumerate(steps):
+        readers = None
         try:
-            if before is None:
+            if is_secret and step.text:
+                awaited = _HiddenInput(pane)
+                sending.why_not = await awaited.wait(before, timeout_s, sending.observation)
+                readers = awaited.readers
+                if sending.why_not and not number:
+                    raise SecretNotAwaitedError(pane.id, sending.why_not)
+            elif before is None:
                 await _wait_for_prompt(pane, step, timeout_s)
             else:
                 is_ready = partial(_is_ready_for, step, pane.clock.times, before)
@@ -109,7 +125,7 @@ async def _send_steps(
                     pane, is_ready, before, timeout_s, sending.observation
                 )
             if not sending.why_not:
-                before = await _send_one(pane, step, sending, matcher, timeout_s)
+                before = await _send_one(pane, step, sending, matcher, timeout_s, readers)
             if sending.why_not:
                 break
         except ToolError as error:
@@ -172,9 +188,17 @@ async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> No
 
 
 async def _send_one(
-    pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None, timeout_s: float
+    pane: Pane,
+    step: Keystrokes,
+    sending: Sending,
+    matcher: Matcher | None,
+    timeout_s: float,
+    readers: Readers | None,
 ) -> Snapshot:
-    """Send one whole step now. Return the snapshot from just before its end."""
+    """Send one whole step now. Return the snapshot from just before its end.
+
+    If the step is secret, only these `readers` may read it.
+    """
     keyboard, observation = pane.keyboard, sending.observation
     await pane.check_running()
     keyboard.check_free()
@@ -194,6 +218,8 @@ async def _send_one(
             keyboard.use_line(step)
             async with keyboard.lock:
                 keyboard.check_not_hidden(step)
+                if readers is not None:
+                    check_readers(pane, readers)
                 await keyboard.type(step if is_whole else step.only_text())
     before = sent.before
     if not is_whole:
@@ -282,10 +308,41 @@ def _is_ready_for(
     return is_ready_for_step(times, activity, before, waited_s)
 
 
+class _HiddenInput:
+    """Waits until hidden input is awaited; `readers` are then those who read it."""
+
+    def __init__(self, pane: Pane) -> None:
+        self._pane = pane
+        self._other: str | None = None
+        self.readers: Readers = frozenset()
+
+    async def wait(
+        self, before: Snapshot | None, timeout_s: float, observation: Observation | None
+    ) -> str | None:
+        """Wait until it is, or can't be before something else is typed; return why it is not."""
+        await self._pane.check_running()
+        before = before or self._pane.terminal.before_typing
+        why_not = await _wait_until(self._pane, self._is_settled, before, timeout_s, observation)
+        return why_not or self._other
+
+    def _is_settled(self, activity: Activity, _waited_s: float) -> bool:
+        if activity.awaits is Awaits.HIDDEN_INPUT:
+            self.readers = readers_of(activity.snapshot)
+            return True
+        if not never_hides(self._pane.clock.times, activity):
+            return False
+        program = activity.snapshot.foreground or "the program"
+        awaits = activity.awaits.value if activity.awaits else "something else"
+        self._other = f"{program} awaits {awaits}"
+        if activity.shell:
+            self._other = f"{activity.shell.name} is at its prompt"
+        return True
+
+
 async def _wait_until(
     pane: Pane,
     is_ready: Callable[[Activity, float], bool],
-    before: Snapshot,
+    before: Snapshot | None,
     timeout_s: float,
     observation: Observation | None = None,
 ) -> str | None:

@@ -20,6 +20,7 @@ from tmux_debug_mcp.logs.reading import read_abridged, read_forward
 from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.hidden_input import is_shown
 from tmux_debug_mcp.panes.observing import (
     Observation,
     since_cursor,
@@ -151,7 +152,8 @@ async def send_keys(engine: Engine, session: CallerSession, arguments: SendKeys)
     matcher = conditions.matcher() if conditions else None
     resizing = partial(resize, engine, pane, *size) if size else None
     with pane.keeping_log():  # a kill right after the keys were typed leaves what they caused
-        sending = await send(pane, parts, step_timeout_s, matcher, resizing)
+        begin = pane.log.size
+        sending = await send(pane, parts, step_timeout_s, matcher, resizing, is_secret=given.secret)
         confirmed = f"Resized pane '{given.pane_id}' to {given.size}"
         if parts:
             draws = sending.observation is not None and sending.observation.drawing.is_on
@@ -163,16 +165,34 @@ async def send_keys(engine: Engine, session: CallerSession, arguments: SendKeys)
                 notes=sending.notes,
                 is_for_screen=draws,
             )
+        secrets = [part.text for part in parts[: sending.done]] if given.secret else []
         if conditions is None or sending.observation is None:
-            return _not_sent(sending, await _confirmed(pane, session, confirmed))
+            if secrets:
+                await pane.drain()
+            remarks = await _on_secrets(pane, secrets, begin)
+            return _not_sent(sending, await _confirmed(pane, session, confirmed, *remarks))
         further_steps = max(0, len(sending.observation.steps) - 1)
         room = conditions.shows.max_characters + STEP_CHARACTERS * further_steps
         shows = replace(conditions.shows, max_characters=min(room, MAX_ASKED_CHARACTERS))
         if sending.why_not:
             conditions = Conditions(timeout_s=0)
         conditions = replace(conditions, shows=shows)
-        answer = await _observed(engine, session, sending.observation, conditions, confirmed)
+        answer = await _observed(
+            engine,
+            session,
+            sending.observation,
+            conditions,
+            confirmed,
+            secrets=secrets,
+            since=begin,
+        )
         return _not_sent(sending, answer)
+
+
+async def _on_secrets(pane: Pane, secrets: Sequence[str], since: int) -> list[str]:
+    """Return a remark if the terminal has shown one of these secrets since a cursor."""
+    shown = [await is_shown(pane, secret, since) for secret in secrets]
+    return ["the terminal showed the secret, and the log has it"] if any(shown) else []
 
 
 def _not_sent(sending: Sending, answer: Answer) -> Answer:
@@ -212,10 +232,10 @@ def _conditions(
     )
 
 
-async def _confirmed(pane: Pane, session: CallerSession, confirmed: str) -> Answer:
+async def _confirmed(pane: Pane, session: CallerSession, confirmed: str, *remarks: str) -> Answer:
     state = await pane.state()
     shown = Shown(run=session.news(pane))
-    blocks = [confirmed, status(pane, state, shown)]
+    blocks = [confirmed, status(pane, state, shown, *remarks)]
     return Answer(blocks, meta(pane, state), pane.id, shown={pane: shown})
 
 
@@ -225,11 +245,17 @@ async def _observed(
     observation: Observation,
     conditions: Conditions,
     confirmed: str,
+    *,
+    secrets: Sequence[str] = (),
+    since: int = 0,
 ) -> Answer:
+    """Observe a pane; `secrets` were typed there after the cursor `since`."""
     observation.session = session
-    deadline = observation.pane.clock.now() + conditions.timeout_s
-    reports = [await observe(observation, conditions, deadline)]
-    remarks = await _taken(engine, reports, conditions)
+    pane = observation.pane
+    reports = [await observe(observation, conditions, pane.clock.now() + conditions.timeout_s)]
+    [taken] = await _taken(engine, reports, conditions)
+    on_secrets = await _on_secrets(pane, secrets, since)
+    remarks = ["; ".join([*on_secrets, *([taken] if taken else [])]) or None]
     return observed(reports, conditions, confirmed, remarks=remarks)
 
 

@@ -67,7 +67,7 @@ class SendKeys:
     ]
     literal: Annotated[bool, argument("Text only, no key names; a line feed is Enter")] = False
     paste: Annotated[bool, argument("Paste it in one piece, not line by line")] = False
-    secret: Annotated[bool, argument("Keep the keys out of the audit log")] = False
+    secret: Annotated[bool, argument("Wait for hidden input; not in the audit")] = False
     size: Annotated[str | None, string("Resize it first, e.g. '80x24'; keys may be ''")] = None
     wait_for: _WaitFor = None
     stop_pattern: _StopPattern = None

@@ -15,9 +15,10 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.hidden_input import check_hidden_input
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.people import check_hidden_input, session_for, type_secret
+from tmux_debug_mcp.panes.people import session_for, type_secret
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.results import row_for_people
@@ -55,6 +56,19 @@ async def answer(
                 await visit.attach()
     except ToolError as error:
         await send(caller, refused(in_verbs(visit.text_for(error), VERBS[request.verb])))
+
+
+async def secret_of(caller: Caller, question: str) -> str:
+    """Return the secret that a caller types when asked, or has in its standard input.
+
+    Raises:
+        CallerGoneError: It gives none.
+    """
+    await caller.send({"ask": question})
+    secret = (await caller.message()).get("secret")
+    if not isinstance(secret, str):
+        raise CallerGoneError
+    return secret
 
 
 class _Visit:
@@ -177,13 +191,11 @@ class _Visit:
         """Ask for a secret, and type it into the pane."""
         if self._engine.settings.only_people_type_secrets and not self._is_at_terminal:
             raise ArgumentError("Only a person at their own terminal may type secrets here.")
-        await check_hidden_input(pane)
+        readers = await check_hidden_input(pane)
         foreground = (await pane.state()).foreground or "the program"
-        await self._caller.send({"ask": f"Secret for {foreground} in pane '{pane.name}': "})
-        secret = (await self._caller.message()).get("secret")
-        if not isinstance(secret, str):
-            raise CallerGoneError
-        await type_secret(pane, secret)
+        question = f"Secret for {foreground} in pane '{pane.name}': "
+        secret = await secret_of(self._caller, question)
+        await type_secret(pane, secret, readers)
         await send(self._caller, Output(f"Typed into pane '{self._named}'.\n", "", DONE))
 
     async def show_log(self, pane: Pane) -> None:

@@ -280,6 +280,16 @@ class ActivityTracker:
         return abs(snapshot.cpu_ns - last.cpu_ns) > _IDLE_CPU_NS
 
 
+def never_hides(times: Times, activity: Activity) -> bool:
+    """Return whether a program awaits something that is not hidden, and does nothing before that.
+
+    It would have to be typed before the program could await hidden input.
+    """
+    does_nothing_else = activity.shell is not None or activity.snapshot.waiting >= Waiting.ALONE
+    is_quiet = activity.quiet_s >= times.quiet_s
+    return activity.is_awaiting and does_nothing_else and is_quiet
+
+
 def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited_s: float) -> bool:
     """Return whether to type the next step: the program has read everything and awaits more.
 

@@ -1,0 +1,77 @@
+"""Hidden input: whether a program awaits it, which one, and whether a secret was shown anyway.
+
+A secret is meant for the program that asked for it. While its giver looks it up, that program may
+end, and another one ask: so whoever read when it was asked for must read when it is typed.
+"""
+
+from tmux_debug_mcp.errors import NotAwaitedError, OtherReaderError
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.reading import clean_text
+from tmux_debug_mcp.vt.printable import plain_name
+
+from .looking.activity import ActivityTracker, Awaits, Snapshot, awaited
+from .pane import Pane
+
+# Processes that read a terminal: of each the pid, its start, the start of its stack, which exec(2)
+# changes, and its name, since the kernel hides the stack of another user's process.
+Readers = frozenset[tuple[int, int, int, str]]
+
+# We look for a secret in this much of what is printed while it is typed.
+_MAX_SHOWN_BYTES = 1 << 16
+# Programs may print anything shorter by chance, so it proves nothing.
+_MIN_SHOWN_CHARACTERS = 4
+
+
+def readers_of(snapshot: Snapshot) -> Readers:
+    """Return the processes that read the terminal, given a snapshot that was just taken."""
+    stats = map(processes.read_stat, {pid for pid, _ in snapshot.readers})
+    return frozenset(
+        (stat.pid, stat.starttime, stat.start_stack, stat.comm) for stat in stats if stat
+    )
+
+
+async def check_hidden_input(pane: Pane) -> Readers:
+    """Check that a pane awaits hidden input now, and return who reads it.
+
+    Raises:
+        NotAwaitedError: It does not, or that is not known.
+    """
+    await pane.check_running()
+    clock, tracker = pane.clock, ActivityTracker(pane.clock.times)
+    deadline = clock.now() + clock.times.quiet_s
+    activity = await pane.terminal.observe(tracker)
+    # Output that reaches the log late looks like activity.
+    while activity.is_likely and not (activity.awaits or activity.shell) and clock.now() < deadline:
+        activity = await pane.terminal.observe(tracker)
+    if activity.awaits is not Awaits.HIDDEN_INPUT:
+        raise NotAwaitedError(pane.id)
+    return readers_of(activity.snapshot)
+
+
+def check_readers(pane: Pane, expected: Readers) -> None:
+    """Check, right before a secret is typed, that nobody reads it but those who were seen to.
+
+    Raises:
+        NotAwaitedError: Nobody awaits hidden input now.
+        OtherReaderError: Another program does.
+    """
+    snapshot = pane.terminal.look()
+    if awaited(snapshot) is not Awaits.HIDDEN_INPUT:
+        raise NotAwaitedError(pane.id)
+    others = readers_of(snapshot) - expected
+    if others:
+        names = ", ".join(f"{plain_name(name)} (pid {pid})" for pid, _, _, name in sorted(others))
+        raise OtherReaderError(pane.id, names)
+
+
+async def is_shown(pane: Pane, secret: str, since: int) -> bool:
+    """Return whether a secret stands in what was printed from a cursor on, as far as we know.
+
+    A program may turn echo on between our look and the typing, or print what it reads.
+    """
+    if len(secret) < _MIN_SHOWN_CHARACTERS:
+        return False
+    printed = pane.log.read(since, _MAX_SHOWN_BYTES)
+    # In the text, no colours come between its characters.
+    text = await clean_text(pane.log, printed, since, is_line=False)
+    return secret.encode() in printed or secret in text
