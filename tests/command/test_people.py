@@ -666,6 +666,58 @@ class TestSecret:
         os.close(fd)
 
 
+class TestSecretKeys:
+    """`send --secret` without keys: they stand in no argument."""
+
+    def send(self, shell: Shell, line: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*PROGRAM, "send", *words, "--secret"],
+            env=shell.naming_env,
+            input=line,
+            capture_output=True,
+            check=False,
+        )
+
+    def test_come_from_standard_input(self, shell: Shell, server: Server) -> None:
+        login(server)
+
+        done = self.send(shell, b"C-c Enter\n", "login", "--wait-for", "got")
+
+        assert done.returncode == 0
+        assert done.stdout.decode().strip() == "got 9"
+
+    def test_come_from_a_person_at_a_terminal(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        login(server)
+        person = sits("send", "login", "--secret", "--wait-for", "got")
+        person.sees("Secret for pane 'login': ")
+        person.types(b"hunter2\r")
+
+        person.sees("got 7")
+        assert "hunter2" not in person.seen
+
+    def test_are_not_typed_where_no_hidden_input_is_awaited(
+        self, shell: Shell, server: Server
+    ) -> None:
+        server.call("create_pane", command="cat", name="open")
+
+        done = self.send(shell, b"hunter2\n", "open")
+
+        assert done.returncode == 125
+        assert done.stderr.decode() == (
+            "tmux-debug: Pane 'open' does not await hidden input: cat awaits input. Nothing was "
+            "typed, since a secret could be shown or run as a command there. To type it anyway, "
+            "omit --secret; it is then on record.\n"
+        )
+
+    def test_need_a_pane_and_a_line(self, shell: Shell, server: Server) -> None:
+        server.call("create_pane", command="cat", name="open")
+
+        assert b"Pane 'other' not found" in self.send(shell, b"hunter2\n", "other").stderr
+        assert b"Standard input was empty" in self.send(shell, b"", "open").stderr
+
+
 class TestOnlyPeople:
     """`--secrets person`: no call types where hidden input is awaited."""
 

@@ -78,6 +78,12 @@ class Verbs:
             except ToolError as error:
                 await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
                 return
+        if request.verb == "send" and request.arguments.get("secret"):
+            try:
+                request = await self._with_secret(request, caller)
+            except ToolError as error:
+                await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
+                return
         starts = request.tool in _STARTING and request.verb != "call"
         known = {pane.id for pane in self._engine.panes}
         output = None
@@ -115,6 +121,21 @@ class Verbs:
         for oldest in list(self._sessions)[:-_MAX_SESSIONS]:
             del self._sessions[oldest]
         return session
+
+    async def _with_secret(self, request: Request, caller: Caller) -> Request:
+        """Return a request to type a secret, which the caller gives now if its words don't.
+
+        The words of a command are public: other users can read them.
+
+        Raises:
+            ToolError: There is no such pane.
+        """
+        if request.arguments["keys"]:
+            return request
+        pane = await self._engine.find(request.arguments["pane_id"])
+        secret = await people.secret_of(caller, f"Secret for pane '{pane.name}': ")
+        keys = {"keys": f"{secret}\n", "literal": True}
+        return replace(request, arguments={**request.arguments, **keys})
 
     async def _restarting(
         self, request: Request, caller: Caller, session: CallerSession

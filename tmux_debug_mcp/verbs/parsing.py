@@ -381,7 +381,10 @@ def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
     else:
         metavar = "SECONDS" if name.endswith("_s") else _VALUES.get(name, "REGEX")
         options = {"type": {"integer": int, "number": float}.get(kind, str), "metavar": metavar}
-    parser.add_argument(flag_of(name), dest=name, help=_help(parameter.schema), **options)
+    text = _help(parameter.schema)
+    if name == "secret":
+        text += "; without KEYS, type a line that is asked for, or read from standard input"
+    parser.add_argument(flag_of(name), dest=name, help=text, **options)
 
 
 def _add_json(parser: VerbParser) -> None:
