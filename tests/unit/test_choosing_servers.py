@@ -1,5 +1,7 @@
 """Which server a caller means: a table of situations."""
 
+import os
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -252,3 +254,16 @@ def test_caller_means(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             if found == case.servers:
                 assert case.why in str(raised.value)
             assert str(raised.value).count("\n") <= max(1, len(found))
+
+
+def test_process_may_descend_from_another_unless_all_its_ancestors_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        assert servers.may_descend(child.pid, os.getpid())
+        assert not servers.may_descend(os.getpid(), child.pid)
+        with monkeypatch.context() as patch:  # too many to follow
+            patch.setattr(servers, "_MAX_ANCESTORS", 1)
+            assert servers.may_descend(child.pid, child.pid + 1)
+    # It has ended, and left a child that still has its connection.
+    assert servers.may_descend(child.pid, os.getpid())

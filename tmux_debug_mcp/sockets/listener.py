@@ -104,8 +104,11 @@ class Caller:
 
     @functools.cached_property
     def is_in_pane(self) -> bool:
-        """Whether it runs in one of our panes: everything that we start does."""
-        return os.getpid() in servers.ancestors(self.pid)
+        """Whether it may run in one of our panes: everything that we start does.
+
+        We see all processes there, so one that we can't see runs elsewhere.
+        """
+        return self.pid > 0 and servers.may_descend(self.pid, os.getpid())
 
     def close(self) -> None:
         """Close the connection."""
