@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from support import PATIENCE_S, Gate, Tools, eventually, in_process, python
 from turns import STREAMS, counted_turns, largest_turns, too_much
 
+from tmux_debug_mcp.logs.matching import Scan
 from tmux_debug_mcp.logs.pacing import PacedTranscript
 from tmux_debug_mcp.settings import Settings
 
@@ -131,6 +132,14 @@ print('the end'); input()"""
     pane_id = await tools.create(python(program))
     [pane] = tools.engine.panes
     told: list[str] = []
+    positions = [0]
+
+    async def step(self: Scan, *arguments: Any, step: Any = Scan.step) -> Any:  # noqa: ANN401
+        lines = await step(self, *arguments)
+        positions.append(self.position)
+        return lines
+
+    monkeypatch.setattr(Scan, "step", step)
 
     async def wait() -> None:
         told.extend(await tools.blocks("wait", pane_id=pane_id, pattern="the end", since=0))
@@ -138,7 +147,7 @@ print('the end'); input()"""
     await tools.shows(pane_id, "line 299")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait)
-        await eventually(lambda: pane.subscribers > 0)
+        await eventually(lambda: positions[-1] == pane.log.size)
         await gate.open()
         await eventually(lambda: pane.log.kept_from > 100_000)
         await gate.open()

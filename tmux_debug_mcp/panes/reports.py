@@ -519,10 +519,11 @@ async def _read(
     log, (start, end) = observation.pane.log, part
     head = NOTHING
     if observation.head and start == observation.cursor < log.kept_from:
-        text = await lasting_text(log, observation.head, start)
+        first = observation.head[: end - start]
+        text = await lasting_text(log, first, start)
         whole, line_feed, rest = text[: max_characters // 4].rpartition("\n")
         head = folded(excerpt_of(whole if line_feed else rest))
-        start += len(observation.head)
+        start += len(first)
         max_characters -= len(head.text)
     tail, _ = await read_abridged(log, start, end, max_characters, folds=True, advice=shows.advice)
     is_ended = tail.lines[-1:] == [""]
