@@ -41,7 +41,7 @@ class Halt:
             turns: Any = None,  # noqa: ANN401
             feed: Any = PacedTranscript.feed,  # noqa: ANN401
         ) -> None:
-            if output in data:
+            if output in data.lower():
                 self.reached.set()
                 await self._over.wait()
             await feed(self_, data, turns)
@@ -52,7 +52,7 @@ class Halt:
             *arguments: Any,  # noqa: ANN401
             feed: Any = PacedTranscript.feed_lines,  # noqa: ANN401
         ) -> int:
-            if output in data:
+            if output in data.lower():
                 self.reached.set()
                 await self._over.wait()
             return int(await feed(self_, data, *arguments))
