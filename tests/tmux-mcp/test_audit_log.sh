@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.sh" || exit
 
 start_server TMUX_DEBUG_AUDIT="$work/logs/audit.log" TMUX_DEBUG_AUDIT_FULL="$work/full"
 
-call create_pane '{"command": "echo audited; sleep 60", "name": "server"}'
+call create_pane '{"command": "echo audited; read -rs word", "name": "server"}'
 until_text server audited
 call send_keys '{"pane_id": "debug-1", "keys": "echo logged"}'
 call send_keys '{"pane_id": "debug-1", "keys": "hunter2", "secret": true}'
@@ -24,7 +24,7 @@ kept = ("tool", "pane_id", "command", "name", "keys", "lines", "ok")
 rest = [{key: record[key] for key in kept if key in record} for record in records]
 rest = [record for record in rest if record["tool"] != "capture_pane"]
 assert rest == [
-    {"tool": "create_pane", "pane_id": "debug-1", "command": "echo audited; sleep 60", "name": "server", "ok": True},
+    {"tool": "create_pane", "pane_id": "debug-1", "command": "echo audited; read -rs word", "name": "server", "ok": True},
     {"tool": "send_keys", "pane_id": "debug-1", "keys": "echo logged", "ok": True},
     {"tool": "send_keys", "pane_id": "debug-1", "ok": True},
     {"tool": "list_panes", "ok": True},

@@ -9,7 +9,7 @@ for name in one two three; do
 	call create_pane "{\"command\": \"exec sleep 300\", \"name\": \"$name\"}"
 done
 call kill_pane '{"pane_id": "two"}'
-contains "$TEXT" "Killed pane 'debug-2' (killed by SIGHUP after "
+contains "$TEXT" "Killed pane 'two' (killed by SIGHUP after "
 
 call list_panes
 contains "$TEXT" '"name":"one"'

@@ -7,9 +7,9 @@ start_server
 
 call create_pane '{"command": "bash --norc", "name": "shell"}'
 call send_keys '{"pane_id": "shell", "keys": "echo hello"}'
-equal "$TEXT" "Sent keys to pane 'debug-1' (Enter not pressed)"
+equal "$TEXT" "Sent keys to pane 'shell' (Enter not pressed)"
 call send_keys '{"pane_id": "shell", "keys": "Enter"}'
-equal "$TEXT" "Sent keys to pane 'debug-1'"
+equal "$TEXT" "Sent keys to pane 'shell'"
 until_text shell $'\nhello\n'
 
 call send_keys '{"pane_id": "shell", "keys": "sleep 100 Enter"}'

@@ -382,13 +382,13 @@ class Grid:
     def clear(self) -> None:
         """Clear the screen (ED 2). Its lines go to the history, as in tmux."""
         self.settle()
+        self.unmark_lines()  # the empty rows above the cursor depend on where a reading begins
         new = new_at_start(self._rows[: self._row + 1])
         if self._history is not None:
             self._history.lines += self.shown_lines()
             self._history.begun = []
-        self._rows = new
+        self._rows = new + [row.cleared() for row in self._rows[len(new) : self._row]]
         self._grow(self._row + 1)
-        self.unmark_lines()
 
     def erase_in_display(self, part: int) -> None:
         """Erase the screen from the cursor on, up to the cursor, or all of it (ED 0, 1, 2)."""

@@ -108,6 +108,12 @@ class Row:
         other.begins_at = self.begins_at
         return other
 
+    def cleared(self) -> "Row":
+        """Return an empty row in its place. A forgotten row stays forgotten."""
+        row = Row()
+        row.is_old = self.is_old
+        return row
+
     @property
     def is_new(self) -> bool:
         """Whether nothing was ever written to the row or noted about it."""
