@@ -4,6 +4,7 @@ import functools
 import random
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unicodedata import category
 
@@ -57,12 +58,14 @@ GOING_BACK = [
 ]
 
 
-def log_of(directory: Path, data: bytes, columns: int = 200, rows: int = 50) -> Log:
-    (directory / "log").unlink(missing_ok=True)
+@contextmanager
+def log_of(directory: Path, data: bytes, columns: int = 200, rows: int = 50) -> Iterator[Log]:
     log = Log.create(directory / "log", "mark")
     log.path.write_bytes(data)
     log.resize(columns, rows)
-    return log
+    yield log
+    log.close()
+    log.path.unlink()
 
 
 async def shown_of(transcript: Transcript, data: bytes) -> str:
@@ -137,38 +140,38 @@ def check_cut(excerpt: Excerpt, whole: list[str]) -> list[str]:
 async def test_cut_text_is_both_ends_of_what_the_terminal_shows(tmp_path: Path) -> None:
     for data in outputs():
         columns, rows = random.Random(data).choice([(200, 50), (80, 24), (40, 6)])  # noqa: S311
-        log = log_of(tmp_path, data, columns, rows)
-        text = await whole_text(log)
-        assert {one for one in text if category(one) == "Cc"} <= {"\t", "\n"}
-        whole = text.split("\n") if text else []
-        for most in random.Random(data).sample((150, 400, 1000, 4000, 16_000), 2):  # noqa: S311
-            excerpt, _ = await read_abridged(
-                log, 0, log.size, most, folds=False, advice="{cursor} {lines}"
-            )
-            left_out = check_cut(excerpt, whole)
-            [note] = [line for line in excerpt.lines if " left out" in line] or [""]
-            advice = re.search(r"(\d+) (\d+)\]$", note)
-            if left_out and advice:
-                piece = await read_forward(
-                    log, int(advice[1]), log.size, 100_000, max_lines=int(advice[2])
+        with log_of(tmp_path, data, columns, rows) as log:
+            text = await whole_text(log)
+            assert {one for one in text if category(one) == "Cc"} <= {"\t", "\n"}
+            whole = text.split("\n") if text else []
+            for most in random.Random(data).sample((150, 400, 1000, 4000, 16_000), 2):  # noqa: S311
+                excerpt, _ = await read_abridged(
+                    log, 0, log.size, most, folds=False, advice="{cursor} {lines}"
                 )
-                # A line that is there in part is read from where it was cut.
-                assert "\n".join(left_out[1:]) in piece.text
-                assert piece.text in "\n".join([*whole, ""])
+                left_out = check_cut(excerpt, whole)
+                [note] = [line for line in excerpt.lines if " left out" in line] or [""]
+                advice = re.search(r"(\d+) (\d+)\]$", note)
+                if left_out and advice:
+                    piece = await read_forward(
+                        log, int(advice[1]), log.size, 100_000, max_lines=int(advice[2])
+                    )
+                    # A line that is there in part is read from where it was cut.
+                    assert "\n".join(left_out[1:]) in piece.text
+                    assert piece.text in "\n".join([*whole, ""])
 
 
 async def test_line_that_says_where_it_begins_is_read_from_there(tmp_path: Path) -> None:
     for data in outputs():
-        log = log_of(tmp_path, data, 80, 24)
-        paced = PacedTranscript(await reading_transcript(log, 0))
-        await paced.feed_lines(data, 0)
-        starts = paced.line_starts()
-        lines = paced.text().split("\n")
-        for number in random.Random(data).sample([*starts], min(len(starts), 20)):  # noqa: S311
-            cursor = starts[number]
-            transcript = await transcript_from(log, cursor)
-            text = await shown_of(transcript, data[cursor:])
-            assert text.split("\n") == lines[number:], (data, cursor)
+        with log_of(tmp_path, data, 80, 24) as log:
+            paced = PacedTranscript(await reading_transcript(log, 0))
+            await paced.feed_lines(data, 0)
+            starts = paced.line_starts()
+            lines = paced.text().split("\n")
+            for number in random.Random(data).sample([*starts], min(len(starts), 20)):  # noqa: S311
+                cursor = starts[number]
+                transcript = await transcript_from(log, cursor)
+                text = await shown_of(transcript, data[cursor:])
+                assert text.split("\n") == lines[number:], (data, cursor)
 
 
 async def test_output_in_lines_is_the_same_whichever_line_it_is_read_from(tmp_path: Path) -> None:
@@ -177,14 +180,14 @@ async def test_output_in_lines_is_the_same_whichever_line_it_is_read_from(tmp_pa
         if not only_appends(data):
             continue
         count += 1
-        log = log_of(tmp_path, data, 80, 24)
-        lines = (await whole_text(log)).split("\n")
-        assert len(lines) == data.count(b"\n") + 1
-        starts = [0, *(found.end() for found in re.finditer(b"\n", data))]
-        for number in random.Random(data).sample(range(len(starts)), min(len(starts), 10)):  # noqa: S311
-            piece = await read_forward(log, starts[number], log.size, 1 << 20)
-            # What is unfinished at the end is held back.
-            assert piece.text.split("\n") == lines[number:], (data, starts[number])
+        with log_of(tmp_path, data, 80, 24) as log:
+            lines = (await whole_text(log)).split("\n")
+            assert len(lines) == data.count(b"\n") + 1
+            starts = [0, *(found.end() for found in re.finditer(b"\n", data))]
+            for number in random.Random(data).sample(range(len(starts)), min(len(starts), 10)):  # noqa: S311
+                piece = await read_forward(log, starts[number], log.size, 1 << 20)
+                # What is unfinished at the end is held back.
+                assert piece.text.split("\n") == lines[number:], (data, starts[number])
     assert count > 100
 
 
@@ -192,16 +195,18 @@ async def test_output_in_lines_is_the_same_whichever_line_it_is_read_from(tmp_pa
 @pytest.mark.parametrize("count", [50, 5000])
 async def test_only_the_last_of_many_frames_is_shown(tmp_path: Path, up: bytes, count: int) -> None:
     data = frames(count, 20, moves_up=up).replace(b"begin\r\n", b"begin\r\n\0337")
-    log = log_of(tmp_path, data)
-    whole = (await whole_text(log)).split("\n")
-    assert len(whole) == 23
-    assert whole[20].startswith(f"layer 19: {20 * (count - 1)} ")
+    with log_of(tmp_path, data) as log:
+        whole = (await whole_text(log)).split("\n")
+        assert len(whole) == 23
+        assert whole[20].startswith(f"layer 19: {20 * (count - 1)} ")
 
-    for most in (300, 16_000):
-        excerpt, _ = await read_abridged(log, 0, log.size, most, folds=True)
+        for most in (300, 16_000):
+            excerpt, _ = await read_abridged(log, 0, log.size, most, folds=True)
 
-        shown = [line for number, line in enumerate(excerpt.lines) if number not in excerpt.notes]
-        assert all(line in "\n".join(whole) for line in shown)
-        assert excerpt.lines[-3:] == whole[-3:]
-        # All rows are there, or there is a note.
-        assert len(shown) == len(whole) or excerpt.cut_bytes
+            shown = [
+                line for number, line in enumerate(excerpt.lines) if number not in excerpt.notes
+            ]
+            assert all(line in "\n".join(whole) for line in shown)
+            assert excerpt.lines[-3:] == whole[-3:]
+            # All rows are there, or there is a note.
+            assert len(shown) == len(whole) or excerpt.cut_bytes
