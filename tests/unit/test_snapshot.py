@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from support import ask_until, python, wait_until
+from support import Gate, ask_until, python, wait_until
 
 from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.linux.waits import HiddenWaits, Wait, wait_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Wait, wait_of
 from tmux_debug_mcp.panes.looking import snapshot
 from tmux_debug_mcp.panes.looking.activity import (
     ActivityTracker,
@@ -217,6 +217,23 @@ def test_second_look_sees_modes_that_another_program_has_set(reading: Reading) -
     again = look(reading.leader, 0, last=last)
 
     assert [seen.modes and seen.modes.is_canonical for seen in (last, again)] == [True, False]
+
+
+def test_process_that_begins_to_wait_while_others_are_searched_is_seen_by_the_second_look(
+    gate: Gate,
+) -> None:
+    with on_terminal(f"(read line <{gate}; exec cat); :") as reading:
+        [pid] = ask_until(lambda: processes.children(reading.leader), bool)
+
+        class Outside(OutsideReaders):
+            def find(self, tty: int) -> list[int]:  # noqa: ARG002  as there
+                wait_until(gate.opens)
+                ask_until(lambda: awaited(look(reading.leader, 0)), bool)
+                return [pid]
+
+        first = look(reading.leader, 0, outside=Outside())
+        assert first.waiting is Waiting.NONE
+        assert look(reading.leader, 0, last=first).waiting is Waiting.ALONE
 
 
 def test_who_has_the_terminal_is_read_after_the_processor_times(

@@ -213,8 +213,8 @@ def _look_at_terminal(
     # A program that another one asks something for is at rest.
     if outside and not is_waiting and not any(one.stat.state in "RD" for one in examined):
         found = outside.find(session_leader.tty)
-        if runs:
-            runs |= {pid: processes.run_ns(pid) for pid in found}
+        if runs:  # the time of a process examined before it began to wait stays the earlier one
+            runs |= {pid: processes.run_ns(pid) for pid in found if pid not in runs}
         examined += _examine_outside(found, session_leader, examined)
         is_waiting = any(one.is_waiting for one in examined)
     # A program that has just changed the modes may have begun to wait in the old or the new ones.
