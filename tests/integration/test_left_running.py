@@ -75,6 +75,23 @@ class TestServerInTheBackground:
         assert text == "got hello\n"
         assert "cursor" in status
 
+    async def test_lines_that_it_prints_are_waited_for(self, tools: Tools) -> None:
+        pane_id, port = await started(tools)
+        cursor = (await tools.state(pane_id))["cursor"]
+        answers = []
+
+        async def wait() -> None:
+            arguments = {"pattern": "^got hello", "since": cursor, "timeout_s": PATIENCE_S}
+            answers.append(await tools.blocks("wait", pane_id=pane_id, **arguments))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await eventually(lambda: pane_of(tools, pane_id).subscribers > 0)
+            await say(port, "hello")
+
+        assert answers[0][0] == "got hello\n"
+        assert "; matched; " in answers[0][1]
+
     async def test_it_is_not_retired(self, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "KEPT_RUN_PANES", 2)
         pane_id, port = await started(tools)
@@ -149,6 +166,14 @@ async def test_port_of_a_daemon_is_waited_for(tools: Tools, gate: Gate, tmp_path
     [(_, facts)] = answers
     assert facts["reason"] == "listens"
     assert facts["listens"] == [f"127.0.0.1:{port}"]
+
+
+async def test_failure_ends_a_wait_at_once(tools: Tools, gate: Gate) -> None:
+    pane_id = await tools.create(f"cat {gate} & exit 3", wait_for="never")
+    *_, status = await tools.blocks("capture_pane", pane_id=pane_id)
+    assert "exited with code 3" in status
+    assert "still running: cat" in status
+    await gate.open()
 
 
 async def test_wait_for_a_port_ends_with_all_processes(tools: Tools, gate: Gate) -> None:

@@ -321,6 +321,16 @@ async def test_path_of_such_a_file_stays_where_a_program_prints_it(
     assert f"{path}.command" in await tools.capture(pane_id, pattern=r"12\.3-echo-hi.command$")
 
 
+async def test_command_is_read_from_a_cursor_without_the_prompt_before_it(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "echo first", pane_id)
+    cursor = (await tools.state(pane_id))["cursor"]
+    await run(tools, "seq 200", pane_id)
+    text = (await tools.blocks("capture_pane", pane_id=pane_id, since=cursor))[0]
+
+    assert text.startswith("seq 200\n1\n2\n")
+
+
 async def test_error_that_keeps_a_command_from_running_is_shown_whatever_show_says(
     tools: Tools,
 ) -> None:

@@ -16,7 +16,18 @@ from pathlib import Path
 import anyio
 import pytest
 from clocks import SkippingClock, with_times
-from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, frozen, in_process, log_writer, run
+from support import (
+    PATIENCE_S,
+    SHELLS,
+    Gate,
+    Tools,
+    eventually,
+    frozen,
+    in_process,
+    log_writer,
+    run,
+    until,
+)
 
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
@@ -292,6 +303,31 @@ class TestRuns:
         assert "run ended with code 3" in blocks[-1]
         assert count.runs == 1
 
+    async def test_end_of_each_of_two_runs_is_told(self, tools: Tools) -> None:
+        pane_id = await tools.create("bash --norc")
+        pane = pane_of(tools, pane_id)
+        for code in (3, 4):
+            _, facts, status = await run(tools, f"read answer; (exit {code})", pane_id)
+            assert facts["reason"] == "input"
+            assert ("run ended with code 3" in status) == (code == 4)
+            # As a person types, so that no result tells the end.
+            await pane.client.run(("send-keys", "-t", pane.target, "Enter"))
+            await eventually(lambda: bool(pane.jobs.last and pane.jobs.last.is_done()))
+
+        blocks = await tools.blocks("capture_pane", pane_id=pane_id)
+        assert "; run ended with code 4; " in blocks[-1]
+
+    async def test_pane_that_is_lost_amid_a_run_is_listed_and_killed(self, tools: Tools) -> None:
+        pane_id = await tools.create("bash --norc")
+        pane = pane_of(tools, pane_id)
+        await run(tools, "read answer", pane_id)
+        os.kill(pane.client.server_pid, signal.SIGKILL)
+        await eventually(pane.client.gone.is_set)
+
+        [row] = await tools.json("list_panes")
+        assert row["lost"]
+        assert "Killed" in (await tools.blocks("kill_pane", pane_id=pane_id))[0]
+
 
 class TestKeys:
     @QUICK_TMUX
@@ -311,7 +347,28 @@ class TestKeys:
         assert (tmp_path / "typed").read_text() in ("", "hello\n")
 
 
+class TestDraining:
+    async def test_log_that_is_drained_has_all_that_tmux_has_kept_for_it(
+        self, tools: Tools, gate: Gate
+    ) -> None:
+        pane_id = await tools.create(f"cat {gate}; head -c 4000000 /dev/zero; exec sleep 1000")
+        pane = pane_of(tools, pane_id)
+        os.kill(log_writer(pane), signal.SIGSTOP)
+        await gate.open()
+        await tools.shows_foreground(pane_id, "sleep")  # so tmux has got all
+        await until(pane.drain, bool)
+        assert pane.log.size == 4_000_000
+
+
 class TestWaits:
+    async def test_look_at_a_pane_that_has_ended_reads_all_lines(self, tools: Tools) -> None:
+        pane_id = await tools.create("seq 20000; echo READY")
+        await tools.exited(pane_id)
+        for timeout_s in (0, 0.01):
+            arguments = {"pane_id": pane_id, "pattern": "READY", "timeout_s": timeout_s}
+            blocks = await tools.blocks("wait", **arguments, since=0)
+            assert "; matched" in blocks[-1]
+
     @QUICK
     async def test_line_that_is_late_in_the_log_matches(self, tools: Tools) -> None:
         pane_id = await tools.create("bash --norc")

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from clocks import with_times
-from support import PATIENCE_S, Tools, User, eventually, until
+from clocks import TIMES, with_times
+from support import PATIENCE_S, Tools, User, eventually, in_process, until
 from toolsets import Terminal, Tmux
+
+from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.settings import Settings
 
 BOX = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('text_box.py')))}"
 # The control characters around a bracketed paste.
@@ -54,6 +57,40 @@ async def test_long_text_is_pasted_where_the_program_asks_for_pastes(
 ) -> None:
     await tools.create(f"{BOX} {kind}", wait_for="box ready")
     await submit(tools, f"{'0123456789' * 100} Enter", 1000 + FRAME * is_bracketed)
+
+
+class WaitingClock(Clock):
+    """A clock by which the pause after text ends when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(TIMES)
+        self.has_come, self.may_go_on = anyio.Event(), anyio.Event()
+
+    async def sleep(self, duration_s: float) -> None:
+        if duration_s == self.times.paste_s:
+            self.has_come.set()
+            await self.may_go_on.wait()
+        else:
+            await super().sleep(duration_s)
+
+
+async def test_enter_is_not_pressed_once_something_else_was_typed(settings: Settings) -> None:
+    clock, answers = WaitingClock(), []
+    async with in_process(settings, clock=clock) as tools:
+        await tools.create(f"{BOX} plain; cat", wait_for="box ready")
+
+        async def send() -> None:
+            answers.append(await tools.send("debug-1", "hello Enter"))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(send)
+            await clock.has_come.wait()
+            await tools.send("debug-1", "C-c")
+            await tools.shows_foreground("debug-1", "cat")
+            clock.may_go_on.set()
+
+        assert "its text was typed, but Enter was not pressed: something else" in answers[0][0]
+        assert await tools.capture("debug-1") == "box ready"
 
 
 async def test_enter_right_after_the_call_that_typed_the_text_submits_it(tools: Tools) -> None:

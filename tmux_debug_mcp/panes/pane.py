@@ -139,8 +139,10 @@ class Pane:
 
         `listening` is all sockets that listen, for callers that ask for the states of many panes.
         """
-        if self._closed_job():
-            await self.drain()
+        is_still_late = self.is_log_late and not self._is_log_written()
+        if not is_still_late and self._closed_job():
+            with contextlib.suppress(PaneLostError):  # the program is now known to have ended
+                await self.drain()
         activity = None if self._ended else self.terminal.unchanged()
         if activity is None:
             ending = await self.ending()
@@ -401,10 +403,16 @@ class Pane:
         await self.flush()  # and passed it on to the writer
         await self.ensure_log_writer()
         deadline = self.clock.now() + self.clock.times.drain_s
-        while not self._is_log_written():
+        size = -1
+        # A writer that sleeps may be about to get more from tmux: then the log grows.
+        while not self._is_log_written() or self.log.size != size:
             if self.clock.now() >= deadline:
                 self.is_log_late = True
                 return False
+            if self._is_log_written():
+                size = self.log.size
+                await self.flush()
+                continue
             if self._log_writer is not None:  # it may be stopped
                 processes.send_signals([self._log_writer], signal.SIGCONT)
             await self.clock.sleep(self.clock.times.fast_poll_s)
@@ -533,6 +541,11 @@ class Pane:
         job.is_given_up = job.runtime_s > self.clock.times.take_s and job.cancel()
         return None
 
+    def leave_run(self, job: Job) -> None:
+        """Note that the call of a run returns before its end, which later results tell."""
+        self.run_ending()  # that of an earlier run, before this one takes its place
+        self.jobs.unreported = job
+
     def run_ending(self) -> RunEnding | None:
         """Return how the last run ended whose call returned before its end; None if none has."""
         job = self.jobs.unreported
@@ -548,6 +561,8 @@ class Pane:
         """Return how a job ended, None if the pane's state says it."""
         if job.exit_code is not None:
             return f"run ended with code {job.exit_code}"
+        if self.has_gaps:  # its end mark may be what was lost
+            return "the run's outcome is unknown: some output was lost"
         if job.shell.is_running():
             return "run was interrupted or given up by the shell"
         if self._ended:

@@ -257,6 +257,7 @@ async def _press_after_text(
         ToolError: They can't be pressed.
     """
     clock, times, keyboard = pane.clock, pane.clock.times, pane.keyboard
+    sent = keyboard.last_sent
     await pane.flush()  # tmux has written the text
     is_read = partial(has_read_text, times, before)
     why_not = await _wait_until(pane, is_read, before, max(timeout_s, times.traced_s))
@@ -265,6 +266,10 @@ async def _press_after_text(
     await clock.sleep(times.paste_s)
     with anyio.CancelScope(shield=True):
         async with keyboard.lock:
+            now = pane.terminal.look()
+            is_same = keyboard.last_sent is sent and now.group == before.group
+            if not (is_same and now.modes and now.modes.passes_every_key):
+                raise ToolError("something else was typed, or reads, by then")
             before = pane.terminal.begin_typing(gets_keys=True)
             await keyboard.type(step.only_keys())
     return before

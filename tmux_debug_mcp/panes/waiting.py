@@ -179,7 +179,7 @@ class _Wait:
         """Return when to go on even without news."""
         quiet_since = self._clock.now() - self._idle_s()
         until = self._deadline
-        if self._conditions.port is not None:
+        if self._conditions.port is not None or self._pane.has_exited:
             until = min(until, self._clock.now() + self._times.max_look_s)
         if self._conditions.idle_s is not None:
             until = min(until, quiet_since + self._conditions.idle_s)
@@ -192,11 +192,11 @@ class _Wait:
         conditions, observation = self._conditions, self._observation
         if observation.early is MatchReason.STOPPED:
             return self._early_reason()
-        if ending:
-            match = await observation.read(ending.cursor, self._deadline)
-            if match:
-                return self._matched(match)
-            return self._early_reason() or self._reason_of_daemon()
+        if ending and not self._may_go_on(ending):
+            # All that there is can be read, which takes a while.
+            until = max(self._deadline, self._clock.now() + self._times.starting_s)
+            match = await observation.read(ending.cursor, until)
+            return self._matched(match) if match else self._early_reason() or Reason.EXITED
         # Look at the pane before reading its log: lines printed before it came to rest can match.
         activity_reason = await self._reason_of_activity()
         # Without a timeout the wait is a single look at all there is.
@@ -222,14 +222,16 @@ class _Wait:
             return Reason.INPUT
         return None
 
-    def _reason_of_daemon(self) -> Reason | None:
-        """Return why the wait for a program that has ended is over: what it left may listen."""
-        port, is_over = self._conditions.port, self._clock.now() >= self._deadline
-        if port is not None and self._pane.ports.listens_on(port):
-            return Reason.LISTENS
-        if port is None or is_over or not self._pane.left():
-            return Reason.EXITED
-        return None
+    def _may_go_on(self, ending: State) -> bool:
+        """Return whether what a program has left running may still meet a condition.
+
+        Not if the program has failed: then that is the news.
+        """
+        conditions = self._conditions
+        is_for_rest = conditions.is_for_rest or conditions.is_for_input
+        if is_for_rest or self._observation.early or ending.exit_code != 0:
+            return False
+        return bool(self._pane.left())
 
     async def _reason_of_activity(self) -> Reason | None:
         """Look at the pane, if a condition depends on what it is doing."""

@@ -165,7 +165,7 @@ async def send_keys(engine: Engine, session: CallerSession, arguments: SendKeys)
                 notes=sending.notes,
                 is_for_screen=draws,
             )
-        secrets = [part.text for part in parts[: sending.done]] if given.secret else []
+        secrets = [part.text for part in parts] if given.secret else []
         if conditions is None or sending.observation is None:
             if secrets:
                 await pane.drain()
@@ -346,7 +346,7 @@ async def _search(
     found = {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
     if count == lines:
         found = f"the newest {count} lines that match"
-    shown = Shown(state.cursor, run=session.news(pane))
+    shown = Shown(run=session.news(pane))
     blocks = [excerpt.text, status(pane, state, shown, found)]
     return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text, shown={pane: shown})
 

@@ -179,7 +179,7 @@ def observed(
 def _observed_status(report: Report, conditions: Conditions, remark: str | None) -> str:
     remarks = []
     reason_remark = _reason_remark(report.reason, conditions)
-    if report.reason is Reason.INPUT and report.was_for_match:
+    if report.reason in (Reason.INPUT, Reason.EXITED) and report.was_for_match:
         reason_remark = _NO_MATCH
     if reason_remark and report.old_match:
         reason_remark += _of_old_match(report.old_match)

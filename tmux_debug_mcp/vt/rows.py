@@ -312,7 +312,8 @@ class History:
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Settle rows; the first one continues the line that has begun."""
         for row in rows:
-            if row.cells is None and not row.is_wrapped and not self.begun:
+            is_plain = row.cells is None and FORGOTTEN not in row.text
+            if is_plain and not row.is_wrapped and not self.begun:
                 self.lines.append(Line(row.text, begins_at=row.begins_at))
                 continue
             self.begun.append(row)

@@ -191,7 +191,7 @@ class JobFollower(Follower):
         if await may_be_answered(pane.log, start, end):
             pane.keyboard.use_line()
         if reason.leaves_command and not reason.leaves_shell:
-            pane.jobs.unreported = job
+            pane.leave_run(job)
         return Report(
             reason,
             pane,

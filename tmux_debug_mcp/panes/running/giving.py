@@ -309,7 +309,8 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
                 await pane.keyboard.type(job.line)
     except ToolError as error:
         if not job.cancel():
-            pane.jobs.last = pane.jobs.unreported = job
+            pane.jobs.last = job
+            pane.leave_run(job)
             raise OutcomeUnknownError(str(error)) from error
         if isinstance(error, TmuxStuckError):
             nothing_run = TmuxStuckError.NOTHING_RUN

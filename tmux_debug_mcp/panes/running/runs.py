@@ -79,12 +79,12 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
         async with watching(pane, before) as watch:
             return await JobFollower(watch, job, deadline).report()
     except anyio.get_cancelled_exc_class():
-        pane.jobs.unreported = job  # it goes on
+        pane.leave_run(job)  # it goes on
         raise
     except (JobNotTakenError, LogLostError):
         raise
     except ToolError as cause:
-        pane.jobs.unreported = job
+        pane.leave_run(job)
         raise OutcomeUnknownError(str(cause)) from cause
 
 
