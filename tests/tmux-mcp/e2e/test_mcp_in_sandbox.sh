@@ -17,7 +17,7 @@ call create_pane '{"name": "server", "command": "echo ready; while read -r line;
 contains "$TEXT" "Created pane 'server' (id: debug-1)"
 contains "$STATUS" matched
 call send_keys '{"pane_id": "server", "keys": "one Enter"}'
-contains "$TEXT" "Sent keys to pane 'debug-1'"
+contains "$TEXT" "Sent keys to pane 'server'"
 call wait '{"pane_id": "server", "pattern": "got one"}'
 contains "$STATUS" matched
 call capture_pane '{"pane_id": "server"}'
@@ -30,7 +30,7 @@ contains "$TEXT" '"name":"server","status":"running"'
 call list_panes
 contains "$TEXT" '"name":"server","status":"running"'
 call kill_pane '{"pane_id": "server"}'
-contains "$TEXT" "Killed pane 'debug-1'"
+contains "$TEXT" "Killed pane 'server'"
 stop_server
 
 # What was made is the user's, outside as well.
