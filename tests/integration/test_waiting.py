@@ -628,3 +628,17 @@ async def test_pane_that_is_quiet_is_idle_where_the_clock_is_set_back(tools: Too
     await tools.shows(pane_id, "hello")
 
     assert (await wait(tools, pane_id, idle_s=0.1))[1]["reason"] == "idle"
+
+
+async def test_line_that_matches_amid_a_burst_is_shown(tools: Tools) -> None:
+    line = "line {:05} of a log whose lines are rather long, as here"
+    program = f"for n in range(3000): print('ERROR in ' * (n == 72) + {line!r}.format(n))"
+    pane_id = await tools.create(python(program))
+    await tools.exited(pane_id)
+    text, status = await tools.blocks("wait", pane_id=pane_id, pattern="ERROR", since=0)
+    assert text.endswith(f"\n{line.format(71)}\nERROR in {line.format(72)}\n")
+    assert "; matched" in status
+
+    cursor = int(status.rpartition("cursor ")[2].rstrip("]"))
+    rest = (await tools.blocks("capture_pane", pane_id=pane_id, since=cursor))[0]
+    assert rest.startswith(f"{line.format(73)}\n")

@@ -247,11 +247,22 @@ async def report(
     if end < log.kept_from and not reason.is_match:
         end = log.size
     state = await pane.state() if ending else await _state(pane, activity)
-    is_old = reason.is_match and not is_early
-    old_match = await _old_match(observation) if is_old else None
+    has_matched = reason.is_match and not is_early
+    old_match = await _old_match(observation) if has_matched else None
     session = observation.session
     before = session.shown(pane).screen
     excerpt = await _text(observation, reason, ending, end, screen, before, shows)
+    match = observation.match
+    if (
+        has_matched
+        and match
+        and not screen
+        and excerpt.cut_bytes
+        and match.text not in excerpt.text
+    ):
+        # The line that matches was cut, so what is shown ends with it.
+        end = await end_of_line(log, match.start, end, match.text)
+        excerpt = await _text(observation, reason, ending, end, screen, before, shows)
     shown_screen = None
     if screen:
         pane.last_screen = ScreenAt(end, screen.rows)
