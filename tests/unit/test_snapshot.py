@@ -224,6 +224,8 @@ def test_process_that_begins_to_wait_while_others_are_searched_is_seen_by_the_se
 ) -> None:
     with on_terminal(f"(read line <{gate}; exec cat); :") as reading:
         [pid] = ask_until(lambda: processes.children(reading.leader), bool)
+        # It has come to the gate, where it sleeps.
+        wait_until(lambda: processes.is_asleep(pid, str(pid)))
 
         class Outside(OutsideReaders):
             def find(self, tty: int) -> list[int]:  # noqa: ARG002  as there
