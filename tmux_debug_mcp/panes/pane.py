@@ -533,9 +533,12 @@ class Pane:
         Its end mark, if it printed one, is in the log after a drain.
         """
         job = self.jobs.unreported
-        if job is None or job.is_given_up or job.is_done() or not job.is_closed():
+        if job is None or job.is_given_up or job.is_done():
             return None
-        if job.has_begun():
+        has_begun = job.has_begun()  # before it is seen to be closed, else it may just begin
+        if not job.is_closed():
+            return None
+        if has_begun:
             return job
         # A shell that is slow to open the script seems to have closed it.
         job.is_given_up = job.runtime_s > self.clock.times.take_s and job.cancel()

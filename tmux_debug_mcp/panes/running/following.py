@@ -238,9 +238,11 @@ class JobFollower(Follower):
         come with a log that is late.
         """
         job, pane, clock = self._job, self._pane, self._clock
+        # In this order: a shell that has begun has the script open until it is done.
+        has_begun = job.has_begun()
         if not job.is_closed():
             return None
-        if not job.has_begun():
+        if not has_begun:
             await self._take_back()
             return None
         # The shell is done with the job, so the end mark is on its way or was never printed.
