@@ -261,7 +261,8 @@ async def report(
         and match.text not in excerpt.text
     ):
         # The line that matches was cut, so what is shown ends with it.
-        end = await end_of_line(log, match.start, end, match.text)
+        start = max(match.start, log.kept_from, end - _MAX_LINE_BYTES)
+        end = await end_of_line(log, start, end, match.text)
         excerpt = await _text(observation, reason, ending, end, screen, before, shows)
     shown_screen = None
     if screen:
