@@ -6,6 +6,7 @@ distributions are built from that. Nothing is committed or uploaded. What fails 
 
 import datetime as dt
 import email
+import importlib.util
 import json
 import re
 import shutil
@@ -19,6 +20,7 @@ import registry
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
+MODULE = ROOT / "tmux_debug_mcp" / "__init__.py"
 _BUILD = (
     "import sys; from flit_core import buildapi; "
     "print(buildapi.build_wheel(sys.argv[1])); print(buildapi.build_sdist(sys.argv[1]))"
@@ -64,6 +66,7 @@ def release(version: str, address: str) -> str:
         _check(version, address, DIST / names[0])
     except BaseException:
         _run("git", "checkout", "--quiet", ".")
+        _forget_compiled(MODULE)
         shutil.rmtree(DIST, ignore_errors=True)
         raise
     return _NEXT.format(files=" and ".join(names), version=version)
@@ -88,11 +91,11 @@ def _stamp(version: str, address: str) -> None:
             )
         return text.replace(begins, dated)
 
-    _change("tmux_debug_mcp/__init__.py", lambda _text: _with_version(_text, version))
-    _change("pyproject.toml", with_urls)
-    _change("CHANGELOG.md", with_date)
+    _change(MODULE, lambda _text: _with_version(_text, version))
+    _change(ROOT / "pyproject.toml", with_urls)
+    _change(ROOT / "CHANGELOG.md", with_date)
     mark = f"<!-- mcp-name: {registry.name()} -->\n"
-    _change("README.md", lambda text: re.sub(r"<!-- mcp-name: .*\n", "", text) + mark)
+    _change(ROOT / "README.md", lambda text: re.sub(r"<!-- mcp-name: .*\n", "", text) + mark)
     for script in ("registry.py", "manual.py"):
         _run(sys.executable, f"tests/{script}")
 
@@ -101,9 +104,15 @@ def _with_version(text: str, version: str) -> str:
     return re.sub(r'(?<=^__version__ = ").*(?="$)', version, text, flags=re.MULTILINE)
 
 
-def _change(path: str, change: Callable[[str], str]) -> None:
-    file = ROOT / path
+def _change(file: Path, change: Callable[[str], str]) -> None:
     file.write_text(change(file.read_text()))
+    if file == MODULE:
+        _forget_compiled(file)
+
+
+def _forget_compiled(file: Path) -> None:
+    """Make Python compile a file again, even if its size and the second of its change stay."""
+    Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
 
 
 def _check(version: str, address: str, wheel: Path) -> None:

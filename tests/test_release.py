@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import release as releases
 from packages import checkout
 
 pytest.importorskip(
@@ -46,6 +47,25 @@ def release(clone: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "tests/release.py", *words]
     env = os.environ | {"PYTHONPATH": str(clone)}
     return subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=False)
+
+
+def test_new_version_of_the_same_length_and_second_is_not_taken_from_a_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "module.py"
+    monkeypatch.setattr(releases, "MODULE", module)
+    printed = []
+    for version in ("0.1.0", "0.2.0"):
+        module.write_text(f'__version__ = "{version}"')
+        os.utime(module, (0, 0))
+        releases._change(module, lambda text: text)
+        os.utime(module, (0, 0))
+        command = [sys.executable, "-c", "import module; print(module.__version__)"]
+        env = os.environ | {"PYTHONPATH": str(tmp_path)}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        printed.append(subprocess.check_output(command, cwd=tmp_path, env=env, text=True))
+
+    assert printed == ["0.1.0\n", "0.2.0\n"]
 
 
 @pytest.mark.parametrize(
