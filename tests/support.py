@@ -252,9 +252,9 @@ def late_log(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stop the writer of a pane's log until the log is drained, or to the end of the block."""
     writer, drain = log_writer(pane), pane.drain
 
-    async def drain_later() -> None:
+    async def drain_later() -> bool:
         os.kill(writer, signal.SIGCONT)
-        await drain()
+        return await drain()
 
     monkeypatch.setattr(pane, "drain", drain_later)
     os.kill(writer, signal.SIGSTOP)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, Tools, python
+from support import PATIENCE_S, Tools, late_log, python
 
 from tmux_debug_mcp.panes.reports import MAX_ASKED_CHARACTERS
 
@@ -205,6 +205,18 @@ async def test_show_finds_rows_on_the_screen_after_each_step(tools: Tools) -> No
     )
     assert blocks[1].split("\n")[:2] == ["[screen]", "line 0 of it"]
     assert blocks[1].split("\n")[2:] == ["[screen]", "line 1 of it", "line of all"]
+
+
+async def test_screen_after_a_step_is_shown_though_the_log_is_late(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tools.create(DRAWS_KEYS)
+    with late_log(tools.engine.panes[0], monkeypatch):
+        blocks = await tools.blocks(
+            "send_keys", pane_id="debug-1", keys=["a", "b"], show="^line [0-9]"
+        )
+
+    assert blocks[1].split("\n") == [*("[screen]", "line 1 of it"), *("[screen]", "line 2 of it")]
 
 
 @pytest.mark.parametrize("show", [None, "^line"])

@@ -124,6 +124,8 @@ async def _send_steps(
                 sending.why_not = await _wait_until(
                     pane, is_ready, before, timeout_s, sending.observation
                 )
+                if not (sending.why_not or step.interrupts):
+                    await pane.drain()  # what the last step printed belongs to that step
             if not sending.why_not:
                 before = await _send_one(pane, step, sending, matcher, timeout_s, readers)
             if sending.why_not:
@@ -374,8 +376,6 @@ async def _wait_until(
                 await pane.drain()
                 if await observation.has_stopped_at(pane.log.size):
                     return _STOPPED
-            elif activity.shell:
-                await pane.drain_prompt()
             return None
     program, blocked = "the program", None
     if watch.activity:
