@@ -47,8 +47,6 @@ RESERVED = {
     "re2": {"logs"},
     "jsonschema": {"tools"},
     "rich": {"viewing", "doctor"},
-    "ruamel": {"clients"},
-    "tomlkit": {"clients"},
 }
 # What a room may not import: `vt` does no I/O, and `linux` runs without our dependencies.
 FORBIDDEN = {

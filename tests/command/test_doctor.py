@@ -3,17 +3,13 @@
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import ask_until
-from wire import Server
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux.processes import is_alive
@@ -77,7 +73,7 @@ def examine_without_server(shell: Shell, *words: str, **env: str) -> Report:
     """
     report = examine(shell, "--tmux", "/nonexistent", *words, **env)
     assert report["tmux"]["state"] == "problem"
-    found = [one for one in report.findings if one["name"] not in ("tmux", "server start")]
+    found = [one for one in report.findings if one["name"] != "tmux"]
     return Report(report.status, found)
 
 
@@ -117,10 +113,9 @@ def test_machine_with_all_that_is_needed_is_well(shell: Shell, home: Path) -> No
     assert report["tmux"]["found"].startswith("tmux ")
     assert report["server start"]["state"] == "ok"
     assert report["terminal"]["found"] == "TERM=tmux-256color"
-    assert report["ending processes"]["state"] == "ok"
-    assert report["pseudo terminals"]["state"] == "ok"
+    assert report["awaits input"]["state"] == "ok"
+    assert report["locale"]["found"] == "UTF-8"
     assert __version__ in report["package"]["found"]
-    assert str(shell.runtime) in report["private directory"]["found"]
     # Looking has changed nothing.
     assert shell.left() == []
     assert sorted(home.rglob("*")) == before
@@ -129,8 +124,7 @@ def test_machine_with_all_that_is_needed_is_well(shell: Shell, home: Path) -> No
 @pytest.mark.skipif(not PAGE.exists(), reason="Nix builds without the documents")
 def test_page_names_every_finding(shell: Shell, home: Path, ours: Path) -> None:
     configure(home, command=str(ours))
-    env = {"TMUX_DEBUG_AUDIT": f"{home}/audit.jsonl", "TMUX_DEBUG_AUDIT_FULL": f"{home}/captures"}
-    report = examine(shell, **env)
+    report = examine(shell)
 
     text = PAGE.read_text()
     for finding in report.findings:
@@ -188,7 +182,7 @@ def test_path_without_tmux(shell: Shell, tmp_path: Path) -> None:
     assert report.problems == ["tmux"]
     assert report["tmux"]["found"] == "tmux is not on PATH."
     assert report["tmux"]["advice"] == "Install it: sudo apt-get install tmux"
-    assert report["server start"]["state"] == "warning"
+    assert report.named("server start") == []
 
 
 @pytest.mark.parametrize("by_flag", [True, False])
@@ -196,34 +190,27 @@ def test_tmux_that_is_too_old(shell: Shell, tmp_path: Path, *, by_flag: bool) ->
     old = str(script(tmp_path / "old/tmux", "echo tmux 2.9a"))
     report = examine(shell, "--tmux", old) if by_flag else examine(shell, TMUX_DEBUG_TMUX=old)
 
-    assert report.problems == ["tmux"]
-    assert "tmux 2.9a" in report["tmux"]["found"]
-    assert "TMUX_DEBUG_TMUX=" in report["tmux"]["advice"]
+    assert report.problems == ["server start"]
+    assert (
+        f"tmux 3.3 or newer is needed, but '{old}' is tmux 2.9a." in report["server start"]["found"]
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("exec sleep 1000", "does not answer"),
         ("echo need UTF-8 locale >&2; exit 1", "need UTF-8 locale"),
         (r"printf '\033]0;evil\a' >&2; exit 1", "\\u001b]0;evil"),
+        ("[ $1 = -V ] && exec echo tmux 3.4; echo no such luck; exit 1", "no such luck"),
     ],
 )
-def test_tmux_that_does_not_tell_its_version(
+def test_what_the_server_says_of_its_tmux_is_the_finding(
     shell: Shell, tmp_path: Path, text: str, found: str
 ) -> None:
     report = examine(shell, TMUX_DEBUG_TMUX=str(script(tmp_path / "tmux", text)))
 
-    assert report.problems == ["tmux"]
-    assert found in json.dumps(report["tmux"]["found"])
-
-
-def test_tmux_that_does_not_start(shell: Shell, tmp_path: Path) -> None:
-    text = 'if [ "$1" = -V ]; then echo tmux 3.4; else echo no such luck; exit 1; fi'
-    report = examine(shell, TMUX_DEBUG_TMUX=str(script(tmp_path / "tmux", text)))
-
     assert report.problems == ["server start"]
-    assert "no such luck" in report["server start"]["found"]
+    assert found in json.dumps(report["server start"]["found"])
 
 
 @pytest.mark.alone  # all else has to be done in time
@@ -237,10 +224,9 @@ def test_tmux_and_a_clients_command_that_hang_are_ended(
     done = shell.run("doctor", "--json", "--timeout", "6", TMUX_DEBUG_TMUX=hanging)
 
     report = Report(done.returncode, json.loads(done.stdout))
-    assert report.problems == ["server start"]
-    assert report["server start"]["advice"].endswith("--timeout 30")
-    assert report["cursor"]["state"] == "warning"
-    assert "did not answer" in report["cursor"]["found"]
+    assert sorted(report.problems) == ["cursor", "server start"]
+    for name in report.problems:
+        assert "did not answer within 6 s" in report[name]["found"]
     assert not is_alive(int((tmp_path / "pid").read_text()))
     assert shell.left() == []
 
@@ -248,7 +234,7 @@ def test_tmux_and_a_clients_command_that_hang_are_ended(
 def test_variables_with_typos_and_wrong_values(shell: Shell) -> None:
     report = examine(shell, TMUX_DEBUG_TOOLSET="tmux", TMUX_DEBUG_SIZE="huge")
 
-    wrong, unknown = report.named("options")
+    unknown, wrong = report.named("options")
     assert wrong["state"] == "problem"
     assert "huge" in wrong["found"]
     assert unknown["state"] == "warning"
@@ -256,141 +242,33 @@ def test_variables_with_typos_and_wrong_values(shell: Shell) -> None:
     assert report["server start"]["state"] == "ok"  # which gets other options
 
 
-def test_runtime_directory_that_is_missing(shell: Shell, tmp_path: Path) -> None:
-    report = examine_without_server(shell, XDG_RUNTIME_DIR=f"{tmp_path}/missing")
-
-    assert report.problems == []
-    assert report["runtime directory"]["state"] == "warning"
-    assert "missing" in report["runtime directory"]["found"]
-
-
-def test_machine_without_a_runtime_directory_is_well(shell: Shell) -> None:
-    report = examine_without_server(replace(shell, env={**shell.env, "XDG_RUNTIME_DIR": ""}))
-
-    assert report.problems == []
-    assert report.named("runtime directory") == []
-
-
 def test_runtime_directory_with_a_path_too_long_for_sockets(shell: Shell, tmp_path: Path) -> None:
     long = tmp_path / ("x" * 80)
     long.mkdir(mode=0o700)
-    report = examine_without_server(shell, XDG_RUNTIME_DIR=str(long))
+    report = examine(shell, XDG_RUNTIME_DIR=str(long))
 
     assert report.problems == []
-    assert "too long" in report["runtime directory"]["found"]
     assert list(long.iterdir()) == []
 
 
-def test_state_directory_below_a_file(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    env = {"XDG_STATE_HOME": f"{tmp_path}/file", "TMUX_DEBUG_AUDIT": f"{tmp_path}/file/audit"}
-    by_default = examine_without_server(shell, **env)
-    logs = f"{tmp_path}/file/logs"
-    report = examine_without_server(shell, TMUX_DEBUG_LOG_DIR=logs, **env)
+def test_options_for_panes_are_those_of_the_server_that_is_started(shell: Shell) -> None:
+    report = examine(shell, TMUX_DEBUG_ENV="LC_ALL=C TERM_PROGRAM=x")
 
-    assert by_default["kept logs"]["state"] == "warning"
-    assert "XDG_STATE_HOME" in by_default["kept logs"]["advice"]
-    assert by_default.problems == ["audit"]
-    assert report.problems == ["kept logs", "audit"]
+    assert report["locale"]["state"] == "warning"
+    assert "TMUX_DEBUG_ENV" in report["locale"]["advice"]
 
 
-@NOT_ROOT
-def test_directories_without_rights(shell: Shell, tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir()
-    closed.chmod(0o500)
-    report = examine_without_server(
-        shell, XDG_STATE_HOME=str(closed), TMUX_DEBUG_AUDIT=f"{closed}/audit.jsonl"
-    )
+@pytest.mark.parametrize("start", ["/*x", "/* ", "[", '{"a":'])
+def test_hostile_file_of_a_project_holds_nothing_up(
+    shell: Shell, tmp_path: Path, start: str
+) -> None:
+    """In proportion to the square of its size, one of these took half an hour."""
+    data = '{"tmux-debug-mcp"' + start * (1 << 20)
+    (tmp_path / ".mcp.json").write_text(data[: 1 << 20])
+    report = examine_without_server(shell)
 
-    assert "can't be written" in report["kept logs"]["found"]
-    assert report.problems == ["audit"]
-
-
-LIMITED = """
-import os, resource, sys
-resource.setrlimit(getattr(resource, sys.argv[1]), (int(sys.argv[2]), int(sys.argv[2])))
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-
-
-def limited(shell: Shell, limit: str, value: int) -> Report:
-    """Run `doctor` with a limit of this name in `resource`."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, limit, str(value), *PROGRAM, "doctor", "--json", *PATIENT],
-        env=shell.env,
-        cwd=shell.cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    return Report(done.returncode, json.loads(done.stdout))
-
-
-def test_low_limit_of_open_files(shell: Shell) -> None:
-    report = limited(shell, "RLIMIT_NOFILE", 256)
-
-    assert report.status == 0
-    assert report["open files"]["state"] == "warning"
-    assert "256" in report["open files"]["found"]
-    assert "prlimit" in report["open files"]["advice"]
-
-
-def test_limit_of_open_files_below_what_looking_takes(shell: Shell) -> None:
-    report = limited(shell, "RLIMIT_NOFILE", 12)
-
-    assert report.status == int(bool(report.problems))
-    assert "12" in report["open files"]["found"]
-
-
-FORKS = """
-import os, resource
-resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-os.waitpid(os.fork(), os.WNOHANG)
-"""
-
-
-def test_no_process_may_be_started(shell: Shell) -> None:
-    # The limit binds neither root nor the builder of a Nix sandbox.
-    probe = [sys.executable, "-c", FORKS]
-    if subprocess.run(probe, stderr=subprocess.DEVNULL, check=False).returncode == 0:
-        pytest.skip("a limit of processes does not hold here")
-    report = limited(shell, "RLIMIT_NPROC", 1)
-
-    assert report.problems == ["tmux"]
-    assert "prlimit --nproc" in report["tmux"]["advice"]
-
-
-class TestServers:
-    def test_running_server_is_listed(self, shell: Shell, launch: Callable[..., Server]) -> None:
-        server = launch()
-        report = examine_without_server(shell)
-
-        [found] = [
-            one
-            for one in report.named("running server")
-            if one["found"].startswith(f"{server.pid}, ")
-        ]
-        assert found["state"] == "ok"
-        assert f"version {__version__}" in found["found"]
-
-    def test_directory_of_a_killed_server_stays(self, shell: Shell, home: Path, ours: Path) -> None:
-        stale = [
-            shell.runtime / "tmux-debug-999999-abcdef01",
-            shell.runtime / "tmux-debug-mcp-999999-abcdef01",
-        ]
-        for directory in stale:
-            directory.mkdir(mode=0o700)
-            os.utime(directory, (1, 1))
-        configure(home, command=str(ours))  # a server that starts would remove them
-        report = examine(shell)
-        left = shell.left()
-        for directory in stale:
-            shutil.rmtree(directory)
-
-        assert report["cursor"]["state"] == "ok"
-        assert left == [directory.name for directory in stale]
+    assert report["claude"]["state"] in ("ok", "warning")
+    assert f"{tmp_path}/.mcp.json" in report["claude"]["found"]
 
 
 class TestClients:
@@ -428,7 +306,7 @@ class TestClients:
         report = examine_without_server(shell)
 
         assert report.problems == ["cursor"]
-        assert report["cursor"]["advice"] == "Did you mean --toolsets?"
+        assert report["cursor"]["found"].endswith("Did you mean --toolsets?")
 
     def test_command_that_does_not_serve(self, shell: Shell, home: Path, tmp_path: Path) -> None:
         texts = {

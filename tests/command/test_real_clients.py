@@ -216,11 +216,16 @@ def test_opencode_connects(shell: Shell, home: Path, scope: str) -> None:
 
 
 @needs("opencode")
-def test_opencode_reads_the_file_with_comments(shell: Shell, home: Path) -> None:
+def test_opencode_reads_the_entry_that_is_printed_for_a_file_with_comments(
+    shell: Shell, home: Path
+) -> None:
     path = home / ".config/opencode/opencode.jsonc"
     path.parent.mkdir(parents=True)
     path.write_text('\n{\n  // mine\n  "autoupdate": false, // never\n}\n')
-    shell.out("config", "opencode", "--write")
+    done = shell.run("config", "opencode", "--write")
+    assert done.returncode == 3
+    _, _, entry = done.stdout.partition("{\n")
+    path.write_text(path.read_text().replace("{\n", "{\n" + entry.rstrip("}\n") + "}},\n", 1))
 
     assert re.search(r"✓ tmux-debug\s+connected", answer(shell, "opencode", "mcp", "list"))
 

@@ -20,7 +20,6 @@ from support import PATIENCE_S, ask_until, eventually
 from wire import SERVER, Server
 
 from tmux_debug_mcp.command.starting import directory_for
-from tmux_debug_mcp.doctor.installation import sparing_stale_directories
 from tmux_debug_mcp.lease import Lease
 from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.sockets import listener, servers
@@ -465,25 +464,6 @@ def test_socket_of_a_killed_server_is_passed_over_and_removed_by_the_next(
 
     assert not old.exists()
     assert next_one.finish()
-
-
-def test_directories_that_the_doctor_spares_are_no_servers(
-    shell: Shell, launch: Callable[..., Server]
-) -> None:
-    for killed in [launch(), launch()]:
-        killed.process.kill()
-        killed.process.wait()
-    old = [shell.runtime / name for name in shell.left()]
-    for directory in old:
-        os.utime(directory, (0, 0))
-
-    with sparing_stale_directories(str(shell.runtime)):
-        launch()
-        assert shell.out("run", "echo on") == "on\n"
-        assert all(directory.exists() for directory in old)
-
-    launch()
-    assert not any(directory.exists() for directory in old)
 
 
 def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Server) -> None:

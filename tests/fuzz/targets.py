@@ -18,9 +18,8 @@ from xml.etree import ElementTree as ET
 import orjson
 from support import done
 
-from tmux_debug_mcp.clients import agent_file, jsonc, toml_text, yaml_text
-from tmux_debug_mcp.clients.formats import FormatError
-from tmux_debug_mcp.clients.merging import Slot, merged, removed
+from tmux_debug_mcp.clients import json_file, toml_file
+from tmux_debug_mcp.clients.editing import EditError, Slot
 from tmux_debug_mcp.errors import ArgumentError, KeysError
 from tmux_debug_mcp.logs.archive import parsed
 from tmux_debug_mcp.logs.log import Log
@@ -49,10 +48,8 @@ from tmux_debug_mcp.wire import RefusedError, read_message
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _AUDIT = Path("audit.log")
 _SLOTS = {
-    "json file": (jsonc, ("mcpServers", "tmux-debug")),
-    "toml file": (toml_text, ("mcp_servers", "tmux-debug")),
-    "yaml file": (yaml_text, ("extensions", "tmux-debug")),
-    "agent file": (agent_file, ("mcpServers", 0, "tmux-debug")),
+    "json file": (json_file, ("mcpServers", "tmux-debug")),
+    "toml file": (toml_file, ("mcp_servers", "tmux-debug")),
 }
 _PARSERS = {
     tool.name: tool.parser for name in TOOLSETS for one in choose(name) for tool in one.tools
@@ -246,19 +243,17 @@ def file_of_a_client(name: str, data: bytes) -> None:
     slot = Slot(language, path, lambda words: {"command": words[0], "args": words[1:]})
     text = data.decode(errors="ignore")
     try:
-        after = merged(text, slot, ["/opt/bin/tmux-debug-mcp"], [])
-        before = language.load(text)
+        after = slot.merged(text, ["/opt/bin/tmux-debug-mcp"], [])
         entry = slot.entry(after)
         assert isinstance(entry, dict)
         assert (entry["command"], entry.get("args", [])) == ("/opt/bin/tmux-debug-mcp", [])
-        again = merged(after, slot, ["/opt/bin/tmux-debug-mcp"], None)
-        assert again == after
-        left = removed(after, slot)
-    except (FormatError, CommandError) as error:
+        assert slot.merged(after, ["/opt/bin/tmux-debug-mcp"], None) == after
+        left = slot.removed(after)
+    except EditError as error:
         _check_sentence(str(error))
         return
-    if name != "agent file" and slot.entry(text) is None:
-        assert _without_empty(language.load(left or "")) == _without_empty(before)
+    if slot.entry(text) is None:
+        assert _without_empty(language.load(left)) == _without_empty(language.load(text))
 
 
 def _without_empty(value: object) -> object:

@@ -1,6 +1,6 @@
-"""MCP clients and their configuration files, into which we merge our server.
+"""MCP clients and their configuration files, in which our server gets an entry.
 
-A client's file belongs to its user: comments, order and other servers stay. The modules `jsonc`,
-`toml_text` and `yaml_text` change texts and do no I/O; `merging` checks their results, `files`
-writes them, `table` knows the clients. No module here starts a program.
+A client's file belongs to its user. `json_file` and `toml_file` change nothing but the entry, and
+`editing` reads each result again; what they can't be sure of is left to the person. `files` reads
+and writes, `table` knows the clients. No module here starts a program.
 """

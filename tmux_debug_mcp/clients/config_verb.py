@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OptionError, checked, parse_all
@@ -15,16 +14,18 @@ from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
+from tmux_debug_mcp.vt.printable import visible
 
-from . import agent_file, files, merging, programs
-from .formats import FormatError
-from .merging import Slot
+from . import agent_file, files, programs, yaml_file
+from .editing import EditError, Slot
 from .table import CLAUDE_CODE, CLIENTS, Homes
 
 _NAME = "tmux-debug"
 _NIX = "nix"
 _SUBAGENT = "subagent"
 _COMMAND = "command"
+# The exit status if the person has to make the change.
+_BY_HAND = 3
 _FIRST_TASK = (
     "Start `python3 -m http.server` in a pane, request a page that doesn't exist, and show me what "
     "the server logged."
@@ -53,7 +54,8 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     )
     made.epilog = (
         "Everything after -- is passed to tmux-debug-mcp as options, such as: -- --keep 60m. "
-        "Without --, an existing entry keeps its options."
+        "Without --, an existing entry keeps its options. The exit status is 3 if config can't "
+        "make the change and prints what to do instead."
     )
     clients = (*CLIENTS, _NIX)
     made.add_argument(
@@ -100,10 +102,12 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
                 "options: tmux-debug config nix"
             )
         _print(_NIX_LINES)
+        status = 0
     else:
-        _Setup(arguments, options, environ).run()
+        status = _Setup(arguments, options, environ).run()
     sys.stdout.flush()  # `tmux-debug` exits without flushing
-    return 0
+    sys.stderr.flush()
+    return status
 
 
 class _Setup:
@@ -124,44 +128,37 @@ class _Setup:
             raise CommandError(
                 f"{client.title} has no scope {self._scope}. Choose from {', '.join(scopes)}."
             )
-        homes = Homes(environ, Path.cwd())
+        homes = Homes.of_caller(environ)
+        self._project = homes.project if arguments.scope == "project" else None
         name = arguments.name
         shape = partial(client.shape, name)
         if self._scope in own_scopes:
             self._path = homes.agents / f"{name}.md"
-            self._slot = Slot(agent_file, ("mcpServers", 0, name), shape)
+            self._slot = Slot(agent_file, ("mcpServers", name), shape)
         else:
             self._path = client.places[self._scope](homes)
-            self._slot = Slot(client.format, (client.key, name), shape)
+            self._slot = Slot(client.language, (client.key, name), shape)
         self._title = client.title
         self._is_rewritten_by_client = bool(own_scopes) and self._scope == "user"
 
-    def run(self) -> None:
-        """Do what the command line asks for."""
+    def run(self) -> int:
+        """Do what the command line asks for, and return the exit status."""
         given = self._arguments
         if self._scope == _COMMAND and (given.write or given.remove):
             raise CommandError(
                 "--scope command only prints a line to run. Omit --write and --remove, or choose "
                 "another scope."
             )
-        try:
-            if given.remove:
-                self._remove()
-                return
-            if given.command:
-                program = programs.given(given.command, self._environ)
-            else:
-                program = programs.find(sys.argv[0], sys.executable, self._environ)
-            if given.write:
-                self._write(program)
-            else:
-                self._show(program)
-        except FormatError as error:
-            place = f":{error.line}:{error.column}" if error.line else ""
-            raise CommandError(
-                f"{self._path}{place} {error.reason}. It was not changed. Correct it, or make the "
-                "change yourself."
-            ) from None
+        if given.remove:
+            return self._remove()
+        if given.command:
+            program = programs.given(given.command, self._environ)
+        else:
+            program = programs.find(sys.argv[0], sys.executable, self._environ)
+        if given.write:
+            return self._write(program)
+        self._show(program)
+        return 0
 
     def _show(self, program: programs.Program) -> None:
         words = [*program.words, *(self._options or [])]
@@ -171,61 +168,74 @@ class _Setup:
         if self._scope == _COMMAND:
             _print(line)
             return
-        _print(f"Put this in {self._path}:\n\n{self._slot.only(words)}")
-        _print(f"Or let config write it:\n\n{self._own_line(program)}")
+        self._show_entry(words)
+        if self._slot.language is not yaml_file:
+            _print(f"Or let config write it:\n\n{self._own_line(program)}")
         if self._is_rewritten_by_client:
             _print(f"\nClaude Code also writes to this file. Let it add the entry:\n\n{line}")
         _print_note(program)
 
-    def _write(self, program: programs.Program) -> None:
+    def _show_entry(self, words: list[str]) -> None:
+        place = "" if self._scope == _SUBAGENT else f", at {'.'.join(self._slot.keys)}"
+        _print(f"Put this in {self._path}{place}:\n\n{self._slot.only(words)}")
+
+    def _write(self, program: programs.Program) -> int:
         file = self._read()
         before = file.text or ""
-        words = list(program.words)
-        if self._scope != _SUBAGENT:
-            after = merging.merged(before, self._slot, words, self._options)
-        elif not before.strip():
-            after = self._slot.only([*words, *(self._options or [])])
-        else:
-            entry = self._slot.entry(before)
-            if entry is None:
-                raise CommandError(
-                    f"{self._path} describes a subagent without tmux-debug-mcp. Choose another "
-                    "name with --name, or remove the file."
-                )
-            after = merging.merged(before, self._slot, words, self._options)
-            after = agent_file.with_prompt(after, entry, self._slot.entry(after))
+        try:
+            after = self._slot.merged(before, list(program.words), self._options)
+        except EditError as error:
+            self._leave(error)
+            self._show_entry([*program.words, *(self._options or [])])
+            return _BY_HAND
         if after == before:
             _print(f"{self._path} already has this entry. Nothing was changed.")
-            return
+            return 0
         self._replace(file, after)
         if self._is_rewritten_by_client:
             _print("Claude Code also writes to this file. Check for the entry: claude mcp list")
         _print_note(program)
         who = f"Let the subagent {self._arguments.name} do this: " * (self._scope == _SUBAGENT)
         _print(f"Restart {self._title}, then ask it:\n\n{who}{_FIRST_TASK}")
+        return 0
 
-    def _remove(self) -> None:
+    def _remove(self) -> int:
         file = self._read()
         before = file.text or ""
-        entry = self._slot.entry(before)
-        if entry is None:
-            _print(f"{self._path} has no entry '{self._arguments.name}'. Nothing was changed.")
-            return
-        if self._scope == _SUBAGENT:  # the whole file is ours
-            merging.options_of(entry)
-            after = None
-        else:
-            after = merging.removed(before, self._slot)
-        if after is not None:
+        if self._arguments.name not in before:
+            return self._have_nothing_to_remove()
+        try:
+            entry = self._slot.entry(before)
+            after = self._slot.removed(before)
+        except EditError as error:
+            self._leave(error)
+            what = "the file" if self._scope == _SUBAGENT else f"{'.'.join(self._slot.keys)} from"
+            _print(f"If you no longer want the entry, remove {what} {self._path}.")
+            return _BY_HAND
+        if after == before:
+            return self._have_nothing_to_remove()
+        if after:
             self._replace(file, after)
-            return
-        is_as_written = before in self._slot.format.put("", self._slot.path, entry)
+            return 0
+        is_as_written = before == self._slot.language.put("", self._slot.keys, entry)
         backup = files.delete(file, None if is_as_written else self._backups)
         kept = f" A backup is in {backup}." if backup else ""
         _print(f"Deleted {self._path}, which contained nothing else.{kept}")
+        return 0
+
+    def _have_nothing_to_remove(self) -> int:
+        _print(f"{self._path} has no entry '{self._arguments.name}'. Nothing was changed.")
+        return 0
+
+    def _leave(self, error: EditError) -> None:
+        """Say why the file is left as it is, and what to do."""
+        place = f":{error.line}:{error.column}" if error.line else ""
+        text = f"{self._path}{place} {error.reason}. Nothing was changed."
+        sys.stdout.flush()
+        sys.stderr.write(f"tmux-debug: {visible(text)}\n")
 
     def _read(self) -> files.File:
-        return files.read(self._path, Path.cwd() if self._scope == "project" else None)
+        return files.read(self._path, self._project)
 
     def _replace(self, file: files.File, text: str) -> None:
         backup = files.write(file, text, self._backups)

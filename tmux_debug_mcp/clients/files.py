@@ -18,8 +18,9 @@ from tmux_debug_mcp.linux.files import open_file
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.vt.printable import visible
 
-# `~/.claude.json` also contains the client's history.
+# `~/.claude.json` also contains the client's history. A project's file may be somebody else's.
 _MAX_MIB = 32
+_MAX_MIB_OF_PROJECT = 1
 _MAX_DIFF_CHARACTERS = 200
 
 
@@ -27,11 +28,13 @@ _MAX_DIFF_CHARACTERS = 200
 class File:
     """A client's file, as it was read. Text and status are None if there is no such file.
 
-    The client looks for it at `path`; `target` is the same without symbolic links.
+    The client looks for it at `path`; `target` is the same without symbolic links. `project` is
+    the directory that it has to be in, None for a file of the person's.
     """
 
     path: Path
     target: Path
+    project: Path | None
     text: str | None
     status: os.stat_result | None
 
@@ -48,28 +51,29 @@ def read(path: Path, project: Path | None = None) -> File:
             f"{path} leads through a link to {target}, outside the project. Replace the link."
         )
     try:
-        data, status = read_data(target)
+        data, status = read_data(target, is_of_project=project is not None)
     except FileNotFoundError:
-        return File(path, target, None, None)
+        return File(path, target, project, None, None)
     except OSError as error:
         raise CommandError(f"{path} can't be read: {error.strerror}.") from None
     try:
-        return File(path, target, data.decode(), status)
+        return File(path, target, project, data.decode(), status)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"{path} is not UTF-8 (line {line}). It was not changed.") from None
+        raise CommandError(f"{path} is not UTF-8 (line {line}). Nothing was changed.") from None
 
 
-def read_data(target: Path) -> tuple[bytes, os.stat_result]:
+def read_data(target: Path, *, is_of_project: bool) -> tuple[bytes, os.stat_result]:
     """Return the content and status of a regular file.
 
     Raises:
         OSError: It can't be read, or is too large.
     """
+    limit = _MAX_MIB_OF_PROJECT if is_of_project else _MAX_MIB
     with open(open_file(str(target)), "rb") as stream:
-        data = stream.read((_MAX_MIB << 20) + 1)
-        if len(data) > _MAX_MIB << 20:
-            raise OSError(errno.EFBIG, f"larger than {_MAX_MIB} MiB", str(target))
+        data = stream.read((limit << 20) + 1)
+        if len(data) > limit << 20:
+            raise OSError(errno.EFBIG, f"larger than {limit} MiB", str(target))
         return data, os.fstat(stream.fileno())
 
 
@@ -181,6 +185,6 @@ def _create(path: Path, data: bytes, mode: int) -> None:
 
 def _check_unchanged(file: File) -> None:
     """Raise `CommandError` if the file has changed since it was read."""
-    now = read(file.path)
+    now = read(file.path, file.project)
     if now.text != file.text or now.target != file.target:
         raise CommandError(f"Another program has just changed {file.path}. Try again.")

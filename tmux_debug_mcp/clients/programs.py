@@ -14,6 +14,14 @@ from tmux_debug_mcp.sockets.servers import CommandError
 
 NAME = "tmux-debug-mcp"
 MODULE = "tmux_debug_mcp"
+# Programs that install ours in a cache and start it, and their flag for where it comes from.
+_LAUNCHERS = {
+    "uvx": (["uvx"], "--from"),
+    "uv": (["uv", "tool", "run"], "--from"),
+    "pipx": (["pipx", "run"], "--spec"),
+}
+# uv's cache may be anywhere. Source: the specification of cache directories, bford.info/cachedir.
+_IN_CACHE_OF_UV = re.compile(r"(.*)/(?:archive|environments)-v[0-9]+/[^/]+/bin/[^/]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +45,39 @@ def words_of(entry: object) -> list[str]:
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]] | None:
-    """Return what starts the server in a command, and its arguments; None if nothing does."""
-    for index, word in enumerate(words):
-        if os.path.basename(word) == NAME or word == MODULE:
-            return words[: index + 1], words[index + 1 :]
-    return None
+    """Return what starts the server in a command, and its options; None if that isn't certain.
+
+    Certain are the path of our program, our module in a Python, and a launcher with at most the
+    source of our package. In any other command, a word like ours may be something else, such as a
+    directory, or a program on another machine.
+    """
+    count = _starting_words(words)
+    return (words[:count], words[count:]) if count else None
+
+
+def _starting_words(words: list[str]) -> int:
+    """Return how many words start the server; 0 if that isn't certain."""
+    # Some clients pass a word with blanks to a shell, as several words.
+    if not words or (re.search(r"\s", words[0]) and not os.path.isfile(words[0])):
+        return 0
+    name = os.path.basename(words[0])
+    if name == NAME:
+        return 1
+    if re.fullmatch(r"python[0-9.]*", name):
+        count = 4 if words[1:2] in (["-P"], ["-I"]) else 3
+        return count if words[count - 2 : count] == ["-m", MODULE] else 0
+    launcher, flag = _LAUNCHERS.get(name, ([], ""))
+    count = len(launcher)
+    if not launcher or [name, *words[1:count]] != launcher:
+        return 0
+    source = words[count] if words[count:] else ""
+    count += 2 if source == flag else int(source.startswith(f"{flag}="))
+    return count + 1 if words[count : count + 1] == [NAME] else 0
 
 
 def is_direct(start: list[str]) -> bool:
     """Return whether a start of the server, as from `split`, needs no launcher."""
-    by_python = os.path.basename(start[0]).startswith("python") and start[1:] == ["-m", MODULE]
-    return len(start) == 1 or by_python
+    return len(start) == 1 or start[-1] == MODULE
 
 
 def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Program:
@@ -69,7 +99,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
         raise CommandError(
             f"No {NAME} next to this program or on PATH. Give its path with --command."
         )
-    launcher = _launcher(found, environ)
+    launcher = _launcher(found)
     if launcher:
         note = f"This {NAME} is in a cache that may be emptied, so the entry uses '{launcher[0]}'."
         return Program(launcher, note)
@@ -96,14 +126,13 @@ def given(command: str, environ: Mapping[str, str]) -> Program:
     return Program(words)
 
 
-def _launcher(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _launcher(program: str) -> tuple[str, ...]:
     """Return the command for a program in a cache of uv or pipx, () for an installed one."""
-    cache = environ.get("UV_CACHE_DIR", "")
-    in_uv = bool(cache) and program.startswith(f"{os.path.abspath(cache)}/")
-    if in_uv or re.search(r"/\.cache/uv/|/archive-v[0-9]+/", program):
-        start, flag = ["uvx"], "--from"
+    found = _IN_CACHE_OF_UV.fullmatch(program)
+    if found and os.path.exists(f"{found[1]}/CACHEDIR.TAG"):
+        start, flag = _LAUNCHERS["uvx"]
     elif "/.cache/pipx/" in program:
-        start, flag = ["pipx", "run"], "--spec"
+        start, flag = _LAUNCHERS["pipx"]
     else:
         return ()
     source = _source()

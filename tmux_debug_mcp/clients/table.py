@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from . import agent_file, jsonc, toml_text, yaml_text
-from .formats import Format
-from .merging import Entry
+from tmux_debug_mcp.sockets.servers import CommandError
+
+from . import agent_file, json_file, toml_file, yaml_file
+from .editing import Entry, Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,17 @@ class Homes:
 
     environ: Mapping[str, str]
     project: Path
+
+    @classmethod
+    def of_caller(cls, environ: Mapping[str, str]) -> Self:
+        """Return the directories of who calls us, in the current directory."""
+        try:
+            return cls(environ, Path.cwd())
+        except FileNotFoundError:
+            gone = environ.get("PWD", "")
+            raise CommandError(
+                f"The current directory {gone} is gone. Go to another one."
+            ) from None
 
     @property
     def home(self) -> Path:
@@ -50,7 +63,7 @@ class Source:
     """
 
     path: Path
-    format: Format
+    language: Language
     keys: tuple[str, ...]
     is_of_project: bool = False
 
@@ -87,7 +100,7 @@ class Client:
         title: Its name.
         program: The name of its program.
         places: Where its file is, by scope. The first scope is the default.
-        format: The language of its files.
+        language: The language of its files.
         key: The key of the object that contains its servers.
         shape: Returns the entry of a server of this name that starts a command.
         others: Returns what it reads besides the files in `places`.
@@ -96,7 +109,7 @@ class Client:
     title: str
     program: str
     places: Mapping[str, Callable[[Homes], Path]]
-    format: Format = jsonc
+    language: Language = json_file
     key: str = "mcpServers"
     shape: Callable[[str, list[str]], Entry] = _typed
     others: Callable[[Homes], list[Source]] = lambda _: []
@@ -104,7 +117,7 @@ class Client:
     def sources(self, homes: Homes) -> list[Source]:
         """Return everything that it reads, the user's own first, without duplicates."""
         found = [
-            Source(place(homes), self.format, (self.key,), scope == "project")
+            Source(place(homes), self.language, (self.key,), scope == "project")
             for scope, place in self.places.items()
         ]
         unique: dict[tuple[object, ...], Source] = {}
@@ -118,7 +131,8 @@ def _claude_user(homes: Homes) -> Path:
 
 
 def _others_of_claude(homes: Homes) -> list[Source]:
-    of_project = Source(_claude_user(homes), jsonc, ("projects", str(homes.project), "mcpServers"))
+    keys = ("projects", str(homes.project), "mcpServers")
+    of_project = Source(_claude_user(homes), json_file, keys)
     agents = sorted(homes.agents.glob("*.md"))
     return [of_project, *(Source(path, agent_file, ("mcpServers",)) for path in agents)]
 
@@ -126,8 +140,8 @@ def _others_of_claude(homes: Homes) -> list[Source]:
 def _others_of_opencode(homes: Homes) -> list[Source]:
     # It reads these besides those with comments.
     return [
-        Source(homes.config / "opencode/opencode.json", jsonc, ("mcp",)),
-        Source(homes.project / "opencode.json", jsonc, ("mcp",), is_of_project=True),
+        Source(homes.config / "opencode/opencode.json", json_file, ("mcp",)),
+        Source(homes.project / "opencode.json", json_file, ("mcp",), is_of_project=True),
     ]
 
 
@@ -155,7 +169,7 @@ CLIENTS = {
             "user": lambda homes: homes.of("CODEX_HOME", ".codex") / "config.toml",
             "project": lambda homes: homes.project / ".codex/config.toml",
         },
-        toml_text,
+        toml_file,
         "mcp_servers",
         _plain,
     ),
@@ -207,7 +221,7 @@ CLIENTS = {
         "goose",
         "goose",
         {"user": lambda homes: homes.config / "goose/config.yaml"},
-        yaml_text,
+        yaml_file,
         "extensions",
         _goose,
     ),

@@ -1,4 +1,5 @@
-"""Findings about this machine: what the server needs here, and what to do if it is missing.
+"""Findings about this machine: whether the server works here, and what to do if it doesn't.
 
-Looking changes nothing, and starts no model.
+A server is started for real, as clients would start it, and ended. Nothing else is changed, and no
+client or model is started.
 """

@@ -11,27 +11,24 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tmux_debug_mcp.clients import programs
+from tmux_debug_mcp.clients.editing import EditError, UneditedError
 from tmux_debug_mcp.clients.files import read_data
-from tmux_debug_mcp.clients.formats import FormatError
 from tmux_debug_mcp.clients.table import CLIENTS, Homes, Source
+from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.options import OPTIONS, OptionError, checked, parse_all
 
-from .finding import MORE_TIME, Check, Finding, State, findings_of, ok, problem, shown, warning
-from .options import fault_of
-from .probe import ProbeError, Surroundings, ask, environment
+from .probe import Answers, Trial, environment
+from .report import Finding, State, ok, problem, shown, warning
 
-_OURS = (programs.NAME, programs.MODULE)
 _NAME = "tmux-debug"
 _SET_UP = "To give it this server: tmux-debug config CLIENT --write"
-# Each takes half a second of processor time.
-_MAX_PROBES = 4
 
 # The words of a command, the program by its absolute path, and the variables that a client adds.
-Command = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
+_Command = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,94 +51,128 @@ class Entry:
         return f"{shown(self.source.path)} ('{self.name}')"
 
 
-def clients(here: Surroundings) -> list[Finding]:
-    """Return the findings about each client, in the order of their programs."""
-    entries, found = read(here.environ)
-    if not entries and not found:
-        return [ok("clients", "none found on PATH, and no configuration file")]
-    commands: dict[Command, list[Entry]] = {}
-    for entry in entries:
-        outcome = _judged(entry, here.environ)
-        if isinstance(outcome, Finding):
-            found.append(outcome)
-        else:
-            commands.setdefault(outcome, []).append(entry)
-    checks = []
-    for number, (command, those) in enumerate(commands.items()):
-        if here.directory is None:
-            reason = "not tried, as there is no directory for its files"
-            found += [ok(entry.client, f"{entry}: {reason}") for entry in those]
-        elif number >= _MAX_PROBES:
-            found += [ok(entry.client, f"{entry} was not tried") for entry in those]
-        else:
-            text = f"was started and did not answer within {here.timeout_s:g} s."
-            late = [warning(entry.client, f"{entry} {text}", MORE_TIME) for entry in those]
-            look = partial(_tried, command, those, here.environ, here.directory)
-            checks.append(Check(those[0].client, look, late))
-    found += findings_of(checks, here.seconds_left)
-    return sorted(found, key=lambda finding: finding.name)
+class Clients:
+    """The clients of a person, as their files describe them.
+
+    Attributes:
+        findings: What there is to say of them without starting anything.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._commands: dict[_Command, list[Entry]] = {}
+        entries, self.findings = read(environ)
+        for entry in entries:
+            outcome = _judged(entry, environ)
+            if isinstance(outcome, Finding):
+                self.findings.append(outcome)
+            else:
+                self._commands.setdefault(outcome, []).append(entry)
+        if not entries and not self.findings:
+            text = "none found on PATH, and no configuration file"
+            self.findings.append(ok("clients", text))
+
+    def trials(self, directory: str) -> list[Trial]:
+        """Return the servers to start, which keep their files in a directory."""
+        return [
+            Trial(words, environment({**self._environ, **dict(added)}, directory))
+            for words, added in self._commands
+        ]
+
+    def tried(self, outcomes: Sequence[Answers | str]) -> list[Finding]:
+        """Return all findings, in the order of the clients' programs, given what came of trials."""
+        found = [*self.findings]
+        for ((words, _), entries), outcome in zip(self._commands.items(), outcomes, strict=True):
+            if isinstance(outcome, str):
+                state, text = State.PROBLEM, f"does not work. {outcome}"
+                advice = f"See what it says: {shlex.join(words)} --version"
+            else:
+                state, advice = State.OK, ""
+                text = f"works: version {outcome.version}, {outcome.tools} tools"
+            found += [Finding(one.client, state, f"{one} {text}", advice) for one in entries]
+        return sorted(found, key=lambda finding: finding.name)
+
+
+def refusal(words: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return why a server does not start with options and an environment; "" if it does."""
+    try:
+        values = parse_all(words, environ)
+        # The directory that a server starts in is its client's affair.
+        checked({**values, "cwd": values["cwd"] or os.sep}, environ)
+    except (OptionError, StartError) as error:
+        return str(error)
+    return ""
 
 
 def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
     """Return our servers in clients' files, and findings about files and clients without any."""
-    homes = Homes(environ, Path.cwd())
+    homes = Homes.of_caller(environ)
     entries: list[Entry] = []
-    found = []
+    found: list[Finding] = []
     for client in CLIENTS.values():
         name = client.program
-        own: list[Entry] = []
+        own: list[Entry | Finding] = []
         for source in client.sources(homes):
-            try:
-                own += _entries(name, source)
-            except (OSError, ValueError, RecursionError, FormatError) as error:
-                reason = error.strerror if isinstance(error, OSError) else error
-                text = f"{shown(source.path)} can't be read: {reason or type(error).__name__}."
-                advice = f"Correct it: {name} can't read it either."
-                found.append(warning(name, text, advice))
+            own += _read(name, source)
         program = shutil.which(name, path=environ.get("PATH"))
         if program and not own:
             text = f"{program}, not set up for this server"
             found.append(Finding(name, State.OK, text, _SET_UP))
-        entries += own
+        entries += [one for one in own if isinstance(one, Entry)]
+        found += [one for one in own if isinstance(one, Finding)]
     return entries, found
 
 
-def _entries(client: str, source: Source) -> Iterator[Entry]:
-    """Yield our servers in a file, if it exists. `read` turns errors into findings."""
+def _read(client: str, source: Source) -> list[Entry] | list[Finding]:
+    """Return our servers in a file, or why they aren't known; nothing if there is no such file."""
     if not os.path.isfile(source.path):
-        return
-    text, _ = read_data(Path(os.path.realpath(source.path)))
-    servers = source.format.load(text.decode())
+        return []
+    text = ""
+    try:
+        target = Path(os.path.realpath(source.path))
+        data, _ = read_data(target, is_of_project=source.is_of_project)
+        text = data.decode()
+        return list(_entries(client, source, source.language.load(text)))
+    except UneditedError as error:
+        if not _is_ours(text):
+            return []
+        line = f"line {error.line}: " if error.line else "it "
+        return [
+            ok(client, f"{shown(source.path)} names this server; not tried: {line}{error.reason}")
+        ]
+    except (OSError, UnicodeDecodeError, EditError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        text = f"{shown(source.path)} can't be read: {reason or type(error).__name__}."
+        return [warning(client, text, f"Correct it: perhaps {client} can't read it either.")]
+
+
+def _is_ours(text: str) -> bool:
+    return programs.NAME in text or programs.MODULE in text
+
+
+def _entries(client: str, source: Source, servers: Any) -> Iterator[Entry]:  # noqa: ANN401
+    """Yield our servers in the value of a file, which may be anything."""
     for key in source.keys:
         servers = servers.get(key) if isinstance(servers, dict) else None
-    # A subagent of Claude Code contains a list of tables.
-    for table in servers if isinstance(servers, list) else [servers]:
-        for name, facts in table.items() if isinstance(table, dict) else ():
-            entry = _entry(client, source, str(name), facts)
-            if entry:
-                yield entry
+    for name, entry in servers.items() if isinstance(servers, dict) else ():
+        if not isinstance(entry, dict):
+            continue
+        command, facts = entry.get("command"), entry
+        if isinstance(command, dict):  # as in older files of Zed
+            facts = {**entry, **command, "command": [command.get("path")]}
+        words = programs.words_of(facts)
+        if not words or not (name == _NAME or any(map(_is_ours, words))):
+            continue
+        env: dict[str, str] = {}
+        for key in ("env", "envs", "environment"):
+            given = facts.get(key)
+            if isinstance(given, dict):
+                env |= {str(variable): str(value) for variable, value in given.items()}
+        is_enabled = facts.get("enabled", True) is not False and facts.get("disabled") is not True
+        yield Entry(client, source, name, tuple(words), env, is_enabled)
 
 
-def _entry(client: str, source: Source, name: str, facts: Any) -> Entry | None:  # noqa: ANN401
-    if not isinstance(facts, dict):
-        return None
-    command = facts.get("command")
-    if isinstance(command, dict):  # as in older files of Zed
-        facts = {**facts, **command, "command": [command.get("path")]}
-    words = programs.words_of(facts)
-    is_ours = name == _NAME or any(ours in word for word in words for ours in _OURS)
-    if not is_ours or not words:
-        return None
-    env: dict[str, str] = {}
-    for key in ("env", "envs", "environment"):
-        given = facts.get(key)
-        if isinstance(given, dict):
-            env |= {str(variable): str(value) for variable, value in given.items()}
-    is_enabled = facts.get("enabled", True) is not False and facts.get("disabled") is not True
-    return Entry(client, source, name, tuple(words), env, is_enabled)
-
-
-def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
+def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | _Command:
     """Return a finding about an entry without starting it, or how to start it."""
     name, named = entry.client, entry.words[0]
     if not entry.is_enabled:
@@ -151,7 +182,8 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     beside = f"{sys.prefix}/bin/{programs.NAME}"
     if found is None:
         text = f"{entry} names {named}, which is missing or can't be run."
-        own = [beside] if os.path.exists(beside) else [sys.executable, "-m", programs.MODULE]
+        # With -P, Python takes no module from the directory where a client starts it.
+        own = [beside] if os.path.exists(beside) else [sys.executable, "-P", "-m", programs.MODULE]
         return problem(name, text, f"Change it to: {shlex.join(own)}")
     program = os.path.abspath(found)
     parts = programs.split(list(entry.words))
@@ -160,10 +192,11 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     start, options = parts
     is_of_project = entry.source.is_of_project
     added = {} if is_of_project else entry.env
-    fault = fault_of(options, added, environ)
-    if fault:
-        reason, advice = fault
-        return problem(name, f"{entry}: {reason}", advice)
+    ours = {option.variable for option in OPTIONS}
+    others = {variable: value for variable, value in environ.items() if variable not in ours}
+    reason = refusal(options, {**others, **added})
+    if reason:
+        return problem(name, f"{entry}: {reason}", "Correct it in the client's configuration.")
     is_relative = "/" in named and not os.path.isabs(named)
     # What this user starts as ours without the project. Links are not resolved: an interpreter is
     # the same file in every virtual environment.
@@ -171,19 +204,3 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     if (is_of_project or is_relative) and program not in trusted:
         return ok(name, f"{entry} names {named}; not tried, since it belongs to the project")
     return (program, *start[1:]), tuple(sorted(added.items()))
-
-
-def _tried(
-    command: Command, entries: Sequence[Entry], environ: Mapping[str, str], directory: str
-) -> list[Finding]:
-    """Start a command, and return the finding for each entry that has it."""
-    words, added = command
-    try:
-        answers = ask(words, environment({**environ, **dict(added)}, directory), directory)
-    except ProbeError as error:
-        state, advice = State.PROBLEM, f"See what it says: {shlex.join(words)} --version"
-        text = f"does not work. {error}"
-    else:
-        state, advice = State.OK, ""
-        text = f"works: version {answers.version}, {answers.tools} tools, {answers.elapsed_s:.1f} s"
-    return [Finding(entry.client, state, f"{entry} {text}", advice) for entry in entries]

@@ -12,15 +12,14 @@ from tmux_debug_mcp.options import value_of
 from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
-from .finding import State
-from .report import as_json, show, worst
+from .report import State, as_json, show, worst
 
 _TIMEOUT_S = 10.0
 _INTERRUPTED = 130
 _MAX_TIMEOUT_S = 600.0
 _DESCRIPTION = """\
-Check whether tmux-debug-mcp works on this machine: tmux, directories, limits, the kernel, options,
-and the clients that are set up for it. It changes nothing."""
+Check whether tmux-debug-mcp works on this machine: start a server, run a command in a pane, and try
+the entries in clients' files. It changes nothing."""
 _EPILOG = "The exit status is 1 if there is a problem, else 0, even with warnings."
 
 
@@ -34,7 +33,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=_seconds,
         default=_TIMEOUT_S,
-        help="time limit for all checks (default %(default)g)",
+        help="time limit for the servers that it starts (default %(default)g)",
     )
 
 
@@ -45,7 +44,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     tmux = arguments.tmux or value_of("tmux", environ)
     try:
         with _signals():
-            from .checks import look  # noqa: PLC0415  it imports the SDK
+            from .machine import look  # noqa: PLC0415  it imports the SDK
 
             findings = look(tmux, environ, arguments.timeout)
     except KeyboardInterrupt:

@@ -1,14 +1,11 @@
-"""Starts a server of ours as a client would, asks it for its tools, and ends it.
+"""Starts servers of ours as clients would, asks them for their tools, and ends them.
 
-It gets its own directories, so that it neither reads nor changes the user's. Whatever is started
-has its own process group, and doesn't outlive this process.
+They get a directory of their own for what they write. The SDK ends what it starts, with its process
+group, when it is cancelled, too.
 """
 
-import contextlib
 import os
-import signal
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -19,81 +16,90 @@ from mcp.client.stdio import stdio_client
 from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
-from tmux_debug_mcp.linux import processes
-
 _VARIABLES = "TMUX_DEBUG_"
+# The options that decide how panes are. Others say where to write, what to offer, or how to serve.
+_KEPT = ("TMUX_DEBUG_DROP_ENV", "TMUX_DEBUG_ENV", "TMUX_DEBUG_SHELL")
 _OWN_NAME = "tmux-debug-mcp: "
 _MAX_COMPLAINT_CHARACTERS = 300
 _MAX_STRANGE_CHARACTERS = 80
-# A server of ours ends within this time after SIGTERM.
-_GRACE_S = 0.4
-_POLL_S = 0.01
-
-
-class ProbeError(Exception):
-    """Raised when a server does not do what it was asked for; the text says what it did."""
+# A command awaits input within milliseconds; if that can't be seen, this time passes.
+_RUN_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Where to try something, and for how long.
+class Trial:
+    """A server to start: the words of its command, its environment, and what it runs in a pane.
 
-    `directory` is a private one for what is started, None if none can be made. Everything may take
-    `timeout_s`, and trials end at `deadline`, by time.monotonic().
+    With "" for what it runs, it makes no pane.
     """
 
-    environ: Mapping[str, str]
-    directory: str | None
-    timeout_s: float
-    deadline: float
-
-    @property
-    def seconds_left(self) -> float:
-        """How much time is left; 0 for none."""
-        return max(self.deadline - time.monotonic(), 0.0)
+    words: Sequence[str]
+    env: Mapping[str, str]
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """A server's version and number of tools, what its pane printed, and how long it took."""
+    """A server's version, its number of tools, and how long it took.
+
+    `output` is what its pane printed, and `reason` is why the call that ran the command ended.
+    """
 
     version: str
     tools: int
-    output: str
     elapsed_s: float
+    output: str = ""
+    reason: str = ""
 
 
-def ask(words: Sequence[str], env: Mapping[str, str], directory: str, command: str = "") -> Answers:
-    """Start a server in a directory, have it run a command in a pane unless that is "", and end it.
+class _TrialError(Exception):
+    """Raised when a server does not do what it was asked for; the text says what it did."""
 
-    It may take any time; `end_children` ends it early.
 
-    Raises:
-        ProbeError: It does not start, ends too early, or does not answer as it should.
-    """
+def ask(trials: Sequence[Trial], directory: str, timeout_s: float) -> list[Answers | str]:
+    """Start all servers in a directory, and return for each what it answers, or why it doesn't."""
+    return anyio.run(_ask_all, trials, directory, timeout_s)
+
+
+async def _ask_all(
+    trials: Sequence[Trial], directory: str, timeout_s: float
+) -> list[Answers | str]:
+    outcomes: list[Answers | str] = [f"It did not answer within {timeout_s:g} s."] * len(trials)
+
+    async def add(number: int, trial: Trial) -> None:
+        with anyio.move_on_after(timeout_s):
+            outcomes[number] = await _outcome(trial, directory)
+
+    async with anyio.create_task_group() as group:
+        for number, trial in enumerate(trials):
+            group.start_soon(add, number, trial)
+    return outcomes
+
+
+async def _outcome(trial: Trial, directory: str) -> Answers | str:
     with tempfile.TemporaryFile("w+", errors="replace", dir=directory) as errors:
         try:
-            return anyio.run(_ask, words, env, directory, command, errors)
-        except (ExceptionGroup, ProbeError, MCPError, OSError, ValueError) as error:
+            return await _ask(trial, directory, errors)
+        except (ExceptionGroup, _TrialError, MCPError, OSError, ValueError) as error:
             cause: Exception = error
             while isinstance(cause, ExceptionGroup):  # as task groups raise it
                 cause = cause.exceptions[0]
         if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
             errors.seek(0)
             last = (errors.read().strip() or "It ended before it answered.").splitlines()[-1]
-            raise ProbeError(last.removeprefix(_OWN_NAME)[:_MAX_COMPLAINT_CHARACTERS])
+            return last.removeprefix(_OWN_NAME)[:_MAX_COMPLAINT_CHARACTERS]
     if isinstance(cause, MCPError):
-        raise ProbeError(f"It answers with an error: {cause.message}.")
+        return f"It answers with an error: {cause.message}."
     if isinstance(cause, ValidationError):
-        raise ProbeError("It answers with something other than MCP.")
+        return "It answers with something other than MCP."
     if isinstance(cause, OSError | ValueError):
-        raise ProbeError(f"It can't be started: {cause}.")
+        return f"It can't be started: {cause}."
+    if isinstance(cause, _TrialError):
+        return str(cause)
     raise cause
 
 
-async def _ask(
-    words: Sequence[str], env: Mapping[str, str], directory: str, command: str, errors: TextIO
-) -> Answers:
+async def _ask(trial: Trial, directory: str, errors: TextIO) -> Answers:
     strange = ""
 
     async def heed(message: object) -> None:
@@ -102,52 +108,39 @@ async def _ask(
             strange = str(message.errors()[0]["input"])[:_MAX_STRANGE_CHARACTERS]
             scope.cancel()
 
-    begin = time.monotonic()
-    server = StdioServerParameters(
-        command=words[0], args=list(words[1:]), env=dict(env), cwd=directory
-    )
+    begin = anyio.current_time()
+    program, *words = trial.words
+    server = StdioServerParameters(command=program, args=words, env=dict(trial.env), cwd=directory)
     with anyio.CancelScope() as scope:
         async with Client(
             stdio_client(server, errors), mode="legacy", message_handler=heed
         ) as client:
             tools = (await client.list_tools()).tools
-            output = ""
-            if command:
-                result = await client.call_tool("tmux_run", {"command": command})
+            output = reason = ""
+            if trial.command:
+                arguments = {"command": trial.command, "timeout_s": _RUN_S}
+                result = await client.call_tool("tmux_run", arguments)
                 # What the pane is doing follows what it printed.
                 [output, *_] = [block.text for block in result.content if block.type == "text"]
                 if result.is_error:
-                    raise ProbeError(output)
+                    raise _TrialError(output)
+                reason = (result.meta or {}).get("reason", "")
             version = client.server_info.version if client.server_info else ""
-            return Answers(version, len(tools), output, time.monotonic() - begin)
-    raise ProbeError(f"It prints something other than MCP: {strange}")
+            elapsed_s = anyio.current_time() - begin
+            return Answers(version, len(tools), elapsed_s, output, reason)
+    raise _TrialError(f"It prints something other than MCP: {strange}")
 
 
 def environment(environ: Mapping[str, str], directory: str) -> dict[str, str]:
-    """Return the environment of a server that keeps its files in a directory.
-
-    Of our variables, it keeps only the one for tmux: others say where to write, or what to do.
-    """
-    kept = {name: value for name, value in environ.items() if not name.startswith(_VARIABLES)}
+    """Return the environment of a server that keeps its files in a directory."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(_VARIABLES) or name in _KEPT
+    }
     tmux = environ.get(f"{_VARIABLES}TMUX")
     if tmux is not None:  # perhaps relative to the caller's directory
         is_path = "/" in tmux
         kept[f"{_VARIABLES}TMUX"] = os.path.abspath(os.path.expanduser(tmux)) if is_path else tmux
     own = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TMPDIR")
     return kept | dict.fromkeys(own, directory) | {"PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def end_children() -> None:
-    """End the children of this process, with their process groups.
-
-    SIGTERM comes first: a server of ours then takes its panes and files with it.
-    """
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        deadline = time.monotonic() + _GRACE_S
-        for pid in processes.children(os.getpid()):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, number)
-        while any(map(processes.is_alive, processes.children(os.getpid()))):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(_POLL_S)

@@ -1,9 +1,12 @@
-"""The report: findings as lines for a person, problems last, where the eye is."""
+"""Findings, and the report: lines for a person, problems last, where the eye is."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import IO
 
 from rich.console import Console
@@ -12,7 +15,54 @@ from rich.text import Text
 
 from tmux_debug_mcp.vt.printable import visible
 
-from .finding import Finding, State
+
+class State(StrEnum):
+    """What a finding means for the server, from the best to the worst."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about one thing.
+
+    Attributes:
+        name: The thing, in a few words.
+        state: `OK`; `WARNING`: the server works with reduced features; `PROBLEM`: it does
+            not work, or a client can't start it.
+        found: What was found. It may contain any characters, such as those of files and programs.
+        advice: What to do: a line to type or a setting to change; "" for nothing.
+    """
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def ok(name: str, found: str) -> Finding:
+    """Return a finding that all is well."""
+    return Finding(name, State.OK, found)
+
+
+def warning(name: str, found: str, advice: str) -> Finding:
+    """Return a finding about something that the server works without."""
+    return Finding(name, State.WARNING, found, advice)
+
+
+def problem(name: str, found: str, advice: str) -> Finding:
+    """Return a finding about something that the server does not work without."""
+    return Finding(name, State.PROBLEM, found, advice)
+
+
+def shown(path: Path) -> str:
+    """Return a path as a report shows it: with `~` for the home directory."""
+    home = os.path.expanduser("~")
+    text = str(path)
+    return f"~{text.removeprefix(home)}" if text.startswith(f"{home}/") else text
+
 
 _ORDER = tuple(State)
 _MARKS = {State.OK: "✓", State.WARNING: "!", State.PROBLEM: "✗"}

@@ -44,7 +44,7 @@ _MAX_FDS = 2
 _WITHDRAWN = "socket.withdrawn"
 # In this time, another call may close files.
 _NO_FILES_S = 0.1
-# By then an ending server is gone, and `doctor` has let go of a killed one's directory.
+# By then an ending server is gone, and a caller that looked has let go of a killed one's directory.
 _CLAIM_S = 10.0
 # A server locks its directory within a millisecond of making it.
 _MIN_ABANDONED_AGE_S = 10.0

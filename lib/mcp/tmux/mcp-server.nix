@@ -65,8 +65,6 @@ pythonPackages.buildPythonApplication (finalAttrs: {
     # The extra `screenshot`.
     pythonPackages.pillow
     pythonPackages.rich
-    pythonPackages.ruamel-yaml
-    pythonPackages.tomlkit
   ];
 
   nativeCheckInputs = [

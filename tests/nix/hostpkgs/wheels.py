@@ -28,8 +28,6 @@ PACKAGES = (
         "pytest",
         "pytest-xdist",
         "rich",
-        "ruamel-yaml",
-        "tomlkit",
     ),
     *("asciinema", "mypy", "pillow", "ruff", "types-jsonschema", "uv"),
 )
