@@ -177,6 +177,9 @@ OURS = "[mcp_servers.tmux-debug]\ncommand = '/old/tmux-debug-mcp'\n"
         (f"{OURS}# of b\n[b]\n", "# of b\n[b]\n"),
         (f"a = 1\n\n{OURS}\n# of b\n[b]\n", "a = 1\n\n# of b\n[b]\n"),
         (f"[b]\nc = 1 # of c\n{OURS}\n\n", "[b]\nc = 1 # of c\n\n\n"),
+        # As Codex writes it.
+        (f"{OURS}\n[mcp_servers.tmux-debug.env]\nA = '1'\n\n# of b\n[b]\n", "\n# of b\n[b]\n"),
+        (f"{OURS}env = {{A = '1'}}\n# of b\n", "# of b\n"),
     ],
 )
 def test_comments_around_our_table_stay(text: str, left: str) -> None:
@@ -190,7 +193,8 @@ def test_comments_around_our_table_stay(text: str, left: str) -> None:
         f"[b]\nlines = '''\n{OURS}'''\n# ours\n{OURS}",
         f"{OURS}# mine\nargs = []\n",
         f"{OURS}args = [] # mine\n",
-        f"{OURS}[mcp_servers.tmux-debug.env]\nA = '1'\n",
+        f"{OURS}[mcp_servers.tmux-debug.env]\nA = '1' # mine\n",
+        f"{OURS}\n[mcp_servers.tmux-debug.env]\n# of A\nA = '1'\n",
         "mcp_servers.tmux-debug.command = '/old/tmux-debug-mcp'\n",
         "mcp_servers.tmux-debug = {command = '/old/tmux-debug-mcp'}\n",
     ],
@@ -274,6 +278,7 @@ HOSTILE: dict[str, tuple[Slot, Callable[[int], str]]] = {
         TOML,
         lambda size: "[x]\n" + "".join(f"a.b{number}=1\n" for number in range(size // 10)),
     ),
+    "nesting in a text": (TOML, lambda size: f"{OURS}a = '''\na = {'[' * (size - 99)}\n'''\n"),
     "headers of ours": (TOML, lambda size: "#\n[mcp_servers.tmux-debug]\n" * (size // 26)),
 }
 
@@ -287,6 +292,18 @@ def test_hostile_file_is_read_in_proportion_to_its_size(kind: str) -> None:
     for action in (lambda one: slot.merged(one, PROGRAM, None), slot.removed):
         with contextlib.suppress(EditError):
             action(text(size))
+
+
+@pytest.mark.parametrize("slot", [JSON, TOML])
+def test_nesting_of_any_depth_is_changed_or_refused(slot: Slot) -> None:
+    """How deep is too deep depends on Python, and on how deep its stack is already."""
+    for depth in (*range(300, 1100, 7), *range(880, 1000)):
+        value = "[" * depth + "]" * depth
+        text = f'{{"a": {value}}}' if slot is JSON else f"a = {value}\n"
+        with contextlib.suppress(EditError):
+            after = slot.merged(text, PROGRAM, [])
+            assert slot.entry(after) == slot.shape(PROGRAM)
+            slot.removed(after)
 
 
 SCALARS = st.one_of(st.booleans(), st.integers(-9, 9), st.text("ab\"'\\#: -é\n", max_size=6))

@@ -103,17 +103,23 @@ class Slot:
         """Return the text with a value at keys, or with None without what is there."""
         language = self.language
         before = language.load(text)
-        if value is None:
-            text = language.remove(text, keys, _at(before, keys))
-        else:
-            text = language.put(text, keys, value)
         try:
-            after = language.load(text)
-            if _at(after, keys) == value and _without(after, keys) == _without(before, keys):
-                return text
-        except (EditError, RecursionError):  # the latter where they are too deep to compare
-            pass
+            if value is None:
+                after = language.remove(text, keys, _at(before, keys))
+            else:
+                after = language.put(text, keys, value)
+            if self._is_only_change(before, after, keys, value):
+                return after
+        except RecursionError as error:  # it could just be loaded
+            raise EditError("is nested too deeply") from error
         raise EditError("has no place where config can change this entry alone")
+
+    def _is_only_change(self, before: Entry, text: str, keys: Keys, value: object) -> bool:
+        try:
+            after = self.language.load(text)
+        except EditError:
+            return False
+        return bool(_at(after, keys) == value) and _without(after, keys) == _without(before, keys)
 
 
 def options_of(entry: object) -> list[str]:

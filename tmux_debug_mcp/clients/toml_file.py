@@ -50,19 +50,22 @@ def put(text: str, keys: Keys, value: object) -> str:
 
 
 def remove(text: str, keys: Keys, value: Entry) -> str:
-    """Return the text without our table, and without the empty line before it."""
+    """Return the text without our table and those in it, and without empty lines before them."""
     lines = text.splitlines(keepends=True)
     start = _place(lines, keys)
-    end = start + 1 + len(value)
     own: Entry = {}
-    for line in lines[start + 1 : end]:
-        own |= _value(line)
-    if own != value:
-        raise EditError("has our table in another form than config writes")
+    end = start + 1
+    while end < len(lines) and not lines[end].lstrip().startswith("[") and _value(lines[end]):
+        own |= _value(lines[end])
+        end += 1
     is_apart = end == len(lines) or not lines[end].strip()
     if start and not lines[start - 1].strip() and is_apart:
         start -= 1
-    return "".join(lines[:start] + lines[end:])
+    text = "".join(lines[:start] + lines[end:])
+    for key, member in value.items():
+        if key not in own and isinstance(member, dict):
+            text = remove(text, (*keys, key), member)
+    return text
 
 
 def _place(lines: list[str], table: Keys) -> int:
@@ -86,5 +89,5 @@ def _value(line: str) -> Entry:
     """Return the key and value in a line; {} if there are none, or what may be a comment."""
     try:
         return {} if "#" in line else tomllib.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
