@@ -440,7 +440,9 @@ def test_entry_of_somebody_else_stays(
     path.write_text(text)
 
     for action in ("--write", "--remove"):
-        assert "--name" in left_to_the_person(shell, "gemini", action)[1]
+        printed, reason = left_to_the_person(shell, "gemini", action)
+        assert "--name" in reason
+        assert ("keep them." in printed) is (action == "--write")
     assert path.read_text() == text
     config("gemini", "--name", "terminals", "--write")
     servers = json.loads(path.read_text())["mcpServers"]

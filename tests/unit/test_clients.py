@@ -63,6 +63,63 @@ FILES = [
 ]
 
 
+# As clients write them.
+CODEX = """\
+model = "gpt-5.5-codex"
+notify = ["notify-send", "Codex"]
+
+[projects."/home/me/a.b"]
+trust_level = "trusted"
+
+[mcp_servers.docs]
+command = "npx"
+args = ["-y", "@scope/docs@1.2.3"]
+
+[mcp_servers.docs.env]
+TOKEN = "a#b"
+
+[tui]
+notifications = true
+"""
+CLAUDE = json.dumps(
+    {
+        "numStartups": 7,
+        "projects": {"/home/me/é": {"allowedTools": [], "mcpServers": {}, "history": [{"a": "{"}]}},
+        "mcpServers": {"docs": {"type": "stdio", "command": "npx", "args": ["-y"], "env": {}}},
+        "oauthAccount": None,
+    },
+    indent=2,
+    ensure_ascii=False,
+)
+VS_CODE = """\
+{
+\t"servers": {
+\t\t"github": {
+\t\t\t"url": "https://api.example.com/mcp/",
+\t\t\t"type": "http"
+\t\t}
+\t},
+\t"inputs": []
+}"""
+OF_CLIENTS = {"codex": CODEX, "claude-code": CLAUDE, "gemini": CLAUDE, "vscode": VS_CODE}
+
+
+@pytest.mark.parametrize("client", OF_CLIENTS)
+def test_file_that_a_client_has_written_gets_only_new_lines_and_loses_them_again(
+    client: str,
+) -> None:
+    row, text = CLIENTS[client], OF_CLIENTS[client]
+    slot = Slot(row.language, (row.key, "tmux-debug"), lambda words: row.shape("", words))
+
+    after = slot.merged(text, PROGRAM, ["--keep", "60m"])
+
+    changes = difflib.ndiff(text.splitlines(), after.splitlines())
+    lost = [change[2:] for change in changes if change.startswith("-")]
+    assert all(f"{line}," in after.splitlines() for line in lost)
+    assert len(lost) <= 1
+    assert slot.removed(slot.merged(after, ["/new/tmux-debug-mcp"], None)) == text
+
+
 @pytest.mark.parametrize("case", FILES)
 def test_entry_is_put_once_and_removed_with_what_has_nothing_else(
     case: tuple[Slot, str] | tuple[Slot, str, str],

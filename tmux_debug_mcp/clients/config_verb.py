@@ -187,6 +187,8 @@ class _Setup:
         except EditError as error:
             self._leave(error)
             self._show_entry([*program.words, *(self._options or [])])
+            if self._options is None and self._arguments.name in before:
+                _print("If the entry that is there has options of the server, keep them.")
             return _BY_HAND
         if after == before:
             _print(f"{self._path} already has this entry. Nothing was changed.")
