@@ -288,17 +288,6 @@ def _end_last_line(fd: int) -> None:
     os.write(fd, b"\n")
 
 
-def why_unfit(path: Path) -> str:
-    """Return why an existing file can't be an audit, in sentences; "" if it can."""
-    try:
-        os.close(_open_audit(path))
-    except _UnfitError as error:
-        return error.sentence
-    except OSError as error:
-        return f"{path} can't be opened: {error.strerror}."
-    return ""
-
-
 def _check_type(path: Path, status: os.stat_result) -> None:
     """Raise _UnfitError unless the file is a regular one or /dev/null."""
     mode = status.st_mode

@@ -162,17 +162,6 @@ def unknown(word: str) -> OptionError:
     return OptionError(f"Option '{word}' is unknown.", advice)
 
 
-def check_value(flag: str, value: str, environ: Mapping[str, str]) -> None:
-    """Check one option's value, whatever the others are.
-
-    Raises:
-        StartError: A server can't start with it.
-    """
-    defaults = {option.flag: option.default for option in OPTIONS}
-    # The directory that a server starts in is its client's affair.
-    _read({**defaults, "cwd": "/", flag: value}, environ)
-
-
 def checked(
     values: Values, environ: Mapping[str, str]
 ) -> "tuple[Settings, Sequence[Toolset[Any]]]":
