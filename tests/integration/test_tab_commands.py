@@ -11,6 +11,7 @@ from clocks import with_times
 from support import Gate, eventually, own_tmux, run_of
 from toolsets import Tabs
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.running.giving import MAX_WAITING
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS
@@ -110,19 +111,30 @@ async def test_tabs_do_not_wait_for_each_other(tabs: Tabs, tab: str, gate: Gate)
         await gate.open()
 
 
-async def test_command_that_does_not_get_its_turn_in_time_is_not_run(
-    tabs: Tabs, tab: str, tmp_path: Path, gate: Gate
+async def test_time_of_a_command_counts_from_when_its_turn_comes(
+    tabs: Tabs, tab: str, clock: Clock, gate: Gate
 ) -> None:
-    # The timeout is how long the agent waits, so the time that another command takes counts.
+    # It would otherwise be refused because of the commands before it, which no caller can foresee.
+    refused: list[bool | None] = []
+    timeout_s = 1.0
+    [pane] = tabs.engine.panes
+
+    async def run() -> None:
+        result = await tabs.call(
+            "execute_command", window_id=tab, command="true", timeout_ms=timeout_s * 1000
+        )
+        refused.append(result.is_error)
+
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tabs.execute, tab, f"cat {gate}")
         await tabs.shows_foreground(tab, "cat")
-        error = await tabs.error(
-            "execute_command", window_id=tab, command="touch other", timeout_ms=200
-        )
-        assert error.startswith(f"Tab '{tab}' is busy: cat /")
+        tasks.start_soon(run)
+        await eventually(lambda: pane.jobs.turns.statistics().tasks_waiting == 1)
+        begin = clock.now()
+        await eventually(lambda: clock.now() > begin + timeout_s)
+        assert refused == []
         await gate.open()
-    assert not (tmp_path / "other").exists()
+    assert refused == [False]
 
 
 async def test_calls_that_wait_for_a_tab_are_limited(tabs: Tabs, tab: str, gate: Gate) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from clocks import FallingClock, with_times
-from support import PATIENCE_S, SHELLS, in_process, python, until
+from support import PATIENCE_S, SHELLS, eventually, in_process, python, until
 from toolsets import NOISE, Tabs, open_tabs
 
 from tmux_debug_mcp.settings import Settings
@@ -77,6 +77,49 @@ async def test_append_newline_decides_whether_enter_is_pressed(tabs: Tabs, tab: 
 
     await tabs.json("start_process", window_id=tab, command=" && echo more", append_newline=True)
     assert "typed-2\nmore" in await tabs.shows(tab, "typed-2\nmore")
+
+
+@pytest.mark.parametrize(
+    ("command", "append_newline", "typed"),
+    [
+        ("", True, "\n"),
+        ("\n", True, "\n"),
+        ("\n", False, "\n"),
+        (" ", True, " \n"),
+        ("yes\n", True, "yes\n"),
+        ("yes\r\n", False, "yes\n"),
+        ("one\n\n", False, "one\n\n"),
+    ],
+)
+async def test_answers_that_are_enter_or_end_with_it_arrive(
+    tabs: Tabs, tab: str, tmp_path: Path, command: str, typed: str, *, append_newline: bool
+) -> None:
+    file = tmp_path / "typed"
+    await tabs.json("start_process", window_id=tab, command=f"cat >{shlex.quote(str(file))}")
+    await tabs.shows_foreground(tab, "cat")
+
+    answer = await tabs.json(
+        "start_process", window_id=tab, command=command, append_newline=append_newline
+    )
+    assert answer == {"started": True, "note": "It was typed into cat, which is in the foreground."}
+    await tabs.json("start_process", window_id=tab, command="over")
+    await eventually(lambda: file.read_text() == f"{typed}over\n")
+
+
+async def test_key_alone_answers_a_program_that_reads_keys(tabs: Tabs, tab: str) -> None:
+    keys = python("import sys, tty; tty.setcbreak(0); print(ascii(sys.stdin.read(1)))")
+    await tabs.json("start_process", window_id=tab, command=keys)
+    await until(tabs.rows, lambda rows: rows[tab].get("awaits") == "keys")
+    await tabs.json("start_process", window_id=tab, command=" ", append_newline=False)
+    await tabs.shows(tab, "' '\n")
+
+
+async def test_nothing_to_type_is_refused(tabs: Tabs, tab: str) -> None:
+    error = await tabs.error("start_process", window_id=tab, command="", append_newline=False)
+    assert error == (
+        "Parameter 'command' is empty, and with append_newline false, nothing would be typed. "
+        "Give text, or leave append_newline out to press Enter."
+    )
 
 
 async def test_text_for_a_running_program_is_typed_into_it_and_the_answer_says_so(

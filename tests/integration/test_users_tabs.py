@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from clocks import with_times
-from support import User, run_of
+from support import User, eventually, run_of
 from toolsets import Tabs, open_tabs
 
 from tmux_debug_mcp.clock import Clock
@@ -186,8 +186,8 @@ async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tabs, u
     assert await tabs.error("start_process", window_id="@99", command="x") == (
         "Tab '@99' not found. Use list_tabs to see the tabs."
     )
-    assert "Parameter 'command' is blank." in await tabs.error(
-        "start_process", window_id="@0", command=" "
+    assert "nothing would be typed" in await tabs.error(
+        "start_process", window_id="@0", command="", append_newline=False
     )
     assert user.state() == before
 
@@ -297,3 +297,18 @@ async def test_tabs_of_earlier_runs_can_still_be_read(
         ]
         assert content.splitlines()[1:2] == ["kept"]
         assert "kept" in (await tabs.json("stream_logs_from_tab", window_id=f"{run}/@1"))["chunk"]
+
+
+async def test_enter_alone_and_given_line_feeds_arrive(
+    tabs: Tabs, user: User, tmp_path: Path
+) -> None:
+    tab = await shell_tab(tabs, user)
+    file = tmp_path / "typed"
+    await tabs.json("start_process", window_id=tab, command=f"cat >{file}")
+    await eventually(file.exists)
+    for command, append_newline in (("", True), ("yes\n", False), ("no", True)):
+        answer = await tabs.json(
+            "start_process", window_id=tab, command=command, append_newline=append_newline
+        )
+        assert "Enter was not pressed" not in answer.get("note", "")
+    await eventually(lambda: file.read_text() == "\nyes\nno\n")

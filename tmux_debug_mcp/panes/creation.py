@@ -110,6 +110,15 @@ def check_command(command: str) -> None:
         raise ArgumentError(
             "Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'."
         )
+    check_length(command)
+
+
+def check_length(command: str) -> None:
+    """Check the length of a command or an answer, which may be blank.
+
+    Raises:
+        ArgumentError: It is too long.
+    """
     size = len(command.encode())
     if size > MAX_COMMAND_BYTES:
         raise ArgumentError(

@@ -27,7 +27,7 @@ from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
-from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, turn
+from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, MAX_WAITING, turn
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_turn
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.stopping import stop
@@ -50,7 +50,14 @@ from .toolset import (
     started,
     state_facts,
 )
-from .users_tabs import MAX_LOG_CHARACTERS, TAB_ID, UsersTabs, lines_of, noted
+from .users_tabs import (
+    MAX_LOG_CHARACTERS,
+    TAB_ID,
+    UsersTabs,
+    lines_of,
+    noted,
+    typing_remarks,
+)
 
 INSTRUCTIONS = (
     "Terminal tabs, each with a shell of its own that keeps directory and variables. "
@@ -336,7 +343,8 @@ async def _gaps(tab: Readable) -> dict[str, str]:
     "and its exit code. If it awaits input, the call returns with `awaits`: answer with "
     "start_process, but have a person type what is hidden, as the note says. On timeout it is "
     f"interrupted with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end. Commands for one tab "
-    "run one after the other.",
+    f"run one after the other, and at most {MAX_WAITING} wait; timeout_ms counts from when the "
+    "command's turn comes.",
     DESTROYS,
     may_take_long=True,
     is_offered=_is_ours,
@@ -420,27 +428,26 @@ def _ran(run: Report, timeout_s: float) -> dict[str, Any]:
 async def start_process(
     tabs: Tabs,
     window_id: _Tab,
-    command: Annotated[str, string("Shell command")],
+    command: Annotated[
+        str, argument("Shell command, or an answer to what runs there; empty for Enter alone")
+    ],
     *,
-    append_newline: Annotated[bool, argument("Press Enter after it (default true)")] = True,
+    append_newline: Annotated[
+        bool, argument("Press Enter after it, unless it ends with a line feed (default true)")
+    ] = True,
 ) -> Answer:
     users = tabs.users_for(window_id)
     if users:
         return await users.start_process(window_id, command, append_newline=append_newline)
-    check_command(command)
     pane = tabs.usable(window_id)
     lines = lines_of(command, append_newline=append_newline)
     async with turn(pane, pane.clock.times.turn_s):
         foreground = (await pane.state()).foreground or "a program"
         is_shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s) is not None
         sent = await send(pane, lines)
-    remarks = []
+    remarks = typing_remarks(lines, None if is_shell else foreground)
     if sent.why_not:
-        remarks.append(f"Line {sent.done + 1} was not typed: {sent.why_not}.")
-    if not append_newline:
-        remarks.append("Enter was not pressed.")
-    if not is_shell:
-        remarks.append(f"It was typed into {foreground}, which is in the foreground.")
+        remarks.insert(0, f"Line {sent.done + 1} was not typed: {sent.why_not}.")
     return json_answer(pane.window, noted({"started": True}, remarks))
 
 

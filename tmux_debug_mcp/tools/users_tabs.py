@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from tmux_debug_mcp.errors import ArgumentError, PaneExitedError, PaneNotFoundError, ToolError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import check_command, check_env, check_name, directory
+from tmux_debug_mcp.panes.creation import check_env, check_length, check_name, directory
 from tmux_debug_mcp.panes.shells.dialects import SHELLS
 from tmux_debug_mcp.panes.stopping import stop_for_shell
 from tmux_debug_mcp.settings import Settings
@@ -119,15 +119,12 @@ class UsersTabs:
 
     async def start_process(self, window_id: str, command: str, *, append_newline: bool) -> Answer:
         """Type a command into a tab."""
-        check_command(command)
+        lines = lines_of(command, append_newline=append_newline)
         row = await self._tab(window_id)
-        await self._server.send(row, window_id, lines_of(command, append_newline=append_newline))
-        remarks = []
-        if not append_newline:
-            remarks.append("Enter was not pressed.")
-        if row.pane_current_command not in SHELLS:
-            foreground = row.pane_current_command
-            remarks.append(f"It was typed into {foreground}, which is in the foreground.")
+        await self._server.send(row, window_id, lines)
+        foreground = row.pane_current_command
+        program = None if foreground in SHELLS else foreground
+        remarks = typing_remarks(lines, program)
         return json_answer(row.window_id, noted({"started": True}, remarks))
 
     async def stop(self, window_id: str, number: signal.Signals, advice: str) -> str | None:
@@ -184,9 +181,32 @@ class UsersTabs:
 
 
 def lines_of(command: str, *, append_newline: bool) -> Sequence[Keystrokes]:
-    """Return the steps that type a command, one for each of its lines."""
-    text = command.replace("\r\n", "\n").rstrip("\n")
-    return command_lines(text, enters=int(append_newline))
+    """Return the steps that type a command or an answer, one for each of its lines.
+
+    Each line feed is Enter. `append_newline` adds one, unless there is one at the end.
+
+    Raises:
+        ArgumentError: The command is too long, or nothing would be typed.
+    """
+    check_length(command)
+    text = command.replace("\r\n", "\n")
+    if not (text or append_newline):
+        raise ArgumentError(
+            "Parameter 'command' is empty, and with append_newline false, nothing would be typed. "
+            "Give text, or leave append_newline out to press Enter."
+        )
+    ends_with_enter = append_newline or text.endswith("\n")
+    return command_lines(text.removesuffix("\n"), enters=int(ends_with_enter))
+
+
+def typing_remarks(lines: Sequence[Keystrokes], program: str | None) -> list[str]:
+    """Return remarks on typed lines; `program` is what has the foreground instead of a shell."""
+    remarks = []
+    if not lines[-1].keys:
+        remarks.append("Enter was not pressed.")
+    if program:
+        remarks.append(f"It was typed into {program}, which is in the foreground.")
+    return remarks
 
 
 def noted(result: Mapping[str, Any], remarks: Sequence[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ is at its prompt, that shell takes the next jobs. When it ends, the outer job go
 """
 
 import contextlib
+import math
 import os
 import re
 import signal
@@ -45,7 +46,7 @@ _PS2 = re.compile(r"[a-z ]*>|")
 
 
 @asynccontextmanager
-async def turn(pane: Pane, timeout_s: float) -> AsyncIterator[None]:
+async def turn(pane: Pane, timeout_s: float = math.inf) -> AsyncIterator[None]:
     """Wait for the calls that came before, and keep the pane for the block.
 
     Raises:

@@ -91,12 +91,13 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
 async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Report:
     """Run a command in the shell of a pane, after the runs of other calls that wait there.
 
+    The timeout begins when those are over: each of them has one of its own.
+
     Raises:
-        BusyError: The other runs are not over at the timeout.
         LimitReachedError: Too many calls wait.
         ToolError: As `run_in_shell` does.
     """
-    async with turn(pane, timeout_s):
+    async with turn(pane):
         return await run_in_shell(pane, command, timeout_s)
 
 
