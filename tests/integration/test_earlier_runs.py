@@ -146,6 +146,39 @@ async def test_tabs_of_the_new_run_and_the_old_one_do_not_meet(next_tabs: NextTa
         await tabs.error("execute_command", window_id=old, command="true")
 
 
+async def test_tab_of_another_server_that_runs_is_not_said_to_have_ended(
+    next_tabs: NextTabs,
+) -> None:
+    async with next_tabs() as other:
+        tab = f"{run_of(other)}/{await other.new()}"
+        async with next_tabs() as tabs:
+            await tabs.new()
+            for tool in ("execute_command", "start_process"):
+                error = await tabs.error(tool, window_id=tab, command="true")
+                assert error == (
+                    f"Tab '{tab}' belongs to another server, which still runs; here, it can only "
+                    "be read. Use read_logs_from_tab, or create_tab to make another."
+                )
+            assert tab not in await tabs.rows()
+    async with next_tabs() as tabs:
+        error = await tabs.error("stop_process", window_id=tab)
+        assert error.startswith(f"Tab '{tab}' has ended; only its log is left.")
+
+
+async def test_only_the_tabs_of_the_last_run_are_listed_and_the_others_counted(
+    next_tabs: NextTabs,
+) -> None:
+    runs = []
+    for count in (1, 2):
+        async with next_tabs() as tabs:
+            runs += [f"{run_of(tabs)}/{await tabs.new()}" for _ in range(count)]
+    async with next_tabs() as tabs:
+        listed = await tabs.json("list_tabs")
+
+    assert [row["window_id"] for row in listed["tabs"]] == runs[1:]
+    assert listed["earlier_tabs_not_shown"] == 1
+
+
 async def test_id_that_several_runs_have_is_an_error_that_names_them(
     next_tabs: NextTabs, logs: Path
 ) -> None:

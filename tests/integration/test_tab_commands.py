@@ -88,6 +88,20 @@ async def test_screen_is_not_cleared(tabs: Tabs, tab: str) -> None:
     assert "first\n" in own_tmux("capture-pane", "-p", "-t", tab)
 
 
+async def test_only_what_was_printed_is_in_any_output(tabs: Tabs, tab: str) -> None:
+    # No line of ours tells where a full-screen program began: a program could print the same.
+    draw = r"printf '\033[?1049h\033[2J\033[Hmenu\033[?1049l'; echo '[screen]'; echo after"
+    output = (await tabs.execute(tab, draw, strip_ansi=True))["output"]
+    assert output == "menu\n[screen]\nafter\n"
+
+    read = await tabs.read(tab, strip_ansi=True)
+    assert output in read["content"]
+    assert read["returned_lines"] == len(read["content"].split("\n"))
+    streamed, _ = await tabs.stream(tab, strip_ansi=True)
+    assert output in streamed
+    assert streamed.split("\n").count("[screen]") == 1
+
+
 async def test_shell_that_is_still_starting_is_waited_for(tabs: Tabs) -> None:
     # nvm, pyenv and the like keep a start-up file quiet for seconds; the command has time for that.
     Path("~/.bashrc").expanduser().write_text("sleep 1.5; export READY=yes\n")

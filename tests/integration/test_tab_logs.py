@@ -1,5 +1,6 @@
 """The last lines of a tab's log: read_logs_from_tab (spec 000, phase 2)."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +88,17 @@ async def test_log_shows_the_command_where_a_line_that_reads_it_was_typed(
     assert shown[at + 1 : at + 3] == ["one", "é"]
     assert "tmux-debug-mcp-" not in chunk["chunk"] + content
     assert "]7777;" not in raw
+
+
+async def test_raw_logs_hold_what_the_descriptions_say(tabs: Tabs, tab: str) -> None:
+    await tabs.execute(tab, "echo raw")
+    read = (await tabs.read(tab))["content"]
+    streamed, _ = await tabs.stream(tab)
+
+    assert re.search(r"echo raw\n(\S*\r)?raw\n", read)
+    assert "tmux-debug-mcp-" not in read
+    assert re.search(r"/tmux-debug-mcp-\S*\r\n(\S*\r)?raw\r\n", streamed)
+    assert "echo raw" not in streamed
 
 
 async def test_markers_of_ours_are_in_no_line(tabs: Tabs, tab: str) -> None:

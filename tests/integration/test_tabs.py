@@ -183,7 +183,7 @@ async def test_closed_tab_ends_all_that_runs_in_it_and_its_log_stays(tabs: Tabs,
     for window_id in (closed["log"], tab):
         assert "\nkept" in (await tabs.read(window_id, strip_ansi=True))["content"]
     assert "not found" in await tabs.error("close_tab", window_id=tab)
-    assert "at most its log is left" in await tabs.error(
+    assert "only its log is left" in await tabs.error(
         "start_process", window_id=closed["log"], command="ls"
     )
 
@@ -208,7 +208,7 @@ BAD_CALLS: list[tuple[str, dict[str, Any], str]] = [
     (
         "execute_command",
         {"window_id": "RUN/@1", "command": "x"},
-        "has ended; at most its log is left",
+        "Tab 'RUN/@1' not found",
     ),
     ("execute_command", {"window_id": "@1"}, "Parameter 'command' is missing"),
     ("execute_command", {"window_id": "@1", "command": " "}, "Parameter 'command' is blank"),

@@ -60,6 +60,7 @@ async def test_what_was_printed_before_is_read_and_commands_are_typed(
     )
     assert started == {"started": True}
     await tabs.shows(tab, "\nred")
+    await tabs.shows_foreground(tab, "cat")
     result = await tabs.read(tab, strip_ansi=True)
     assert (result["content"].split("\n")[-3:], result["truncated"]) == (
         ["99", "100", "red"],
@@ -78,6 +79,20 @@ async def test_what_was_printed_before_is_read_and_commands_are_typed(
 
     user.tmux("kill-window", "-t", tab)
     assert user.state() == before
+
+
+@pytest.mark.parametrize(("lines", "is_full"), [(1000, True), (100, False)])
+async def test_lines_that_tmux_has_dropped_are_told(
+    tabs: Tabs, user: User, lines: int, *, is_full: bool
+) -> None:
+    user.tmux("set-option", "-g", "history-limit", "200")
+    tab = await shell_tab(tabs, user)
+    await tabs.json("start_process", window_id=tab, command=f"seq 1 {lines}; cat")
+    await tabs.shows(tab, f"\n{lines}")
+    result = await tabs.read(tab, lines=5000)
+    note = "tmux keeps 200 lines of history there, and may have dropped earlier ones."
+    assert (result["truncated"], result.get("note")) == (is_full, note if is_full else None)
+    assert ("\n1\n2\n" not in result["content"]) == is_full
 
 
 async def test_more_lines_than_tmux_can_count_are_all_lines(tabs: Tabs, user: User) -> None:

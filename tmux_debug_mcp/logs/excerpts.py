@@ -156,11 +156,13 @@ def gap(lines: int, size: int, advice: str = "") -> Excerpt:
     return note(f"{what} left out{advice}")._replace(cut_bytes=size)
 
 
-def end_of(text: str, max_characters: int) -> str:
+def end_of(text: str, max_characters: int, max_lines: int | None = None) -> str:
     """Return the end of a text, or all of it if it fits.
 
     The end begins with a whole line if that costs at most half of the length.
     """
+    if max_lines is not None:
+        text = "\n".join(text.split("\n")[-max_lines:])
     if len(text) <= max_characters:
         return text
     end = text[-max_characters:]

@@ -5,6 +5,7 @@ Raw text keeps its escape sequences, but not our marks. Text is read forward fro
 middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be trimmed.
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -56,6 +57,7 @@ _SHIFT_OUT = SHIFT_OUT.encode()
 # All bytes of a character in UTF-8, except its first one.
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 _MAX_CHARACTER_BYTES = 4
+_OWN_LINE = re.compile(rf"^{NOTE}.*\n?", re.MULTILINE)
 
 
 class Piece(NamedTuple):
@@ -76,11 +78,16 @@ class Piece(NamedTuple):
         return self.marked_text.replace(NOTE, "")
 
     @property
+    def printed(self) -> str:
+        """The text without lines of ours."""
+        return _OWN_LINE.sub("", self.marked_text)
+
+    @property
     def lines(self) -> list[str]:
-        """The lines; a line feed at the end does not begin another. Empty text has none."""
-        if not self.text:
+        """The printed lines; a line feed at the end does not begin another. Empty text has none."""
+        if not self.printed:
             return []
-        return self.text.removesuffix("\n").split("\n")
+        return self.printed.removesuffix("\n").split("\n")
 
 
 class RawPiece(Piece):
@@ -92,6 +99,8 @@ class RawPiece(Piece):
     def text(self) -> str:
         """The text."""
         return self.marked_text
+
+    printed = text
 
 
 async def _show(log: Log, data: bytes | bytearray, start: int, *, is_line: bool = False) -> Piece:
@@ -408,8 +417,9 @@ def _start_of_end(data: bytes, text: str, kept: str) -> int:
 async def read_last_lines(
     log: Log, end: int, lines: int, max_characters: int, *, is_raw: bool = False
 ) -> tuple[list[str], bool]:
-    """Return the last lines before a cursor, oldest first, and whether there were more.
+    """Return the last lines that were printed before a cursor, and whether there were more.
 
+    The oldest comes first.
     Lines that are no longer kept count as more. The lines have at most `max_characters`.
     """
     size = min(max_characters, lines * _LINE_CHARACTERS)

@@ -81,11 +81,18 @@ class PaneRow:
     pane_dead_status: str
     pane_current_command: str
     history_size: str
+    history_limit: str
     pane_pid: str
     pane_tty: str
     tmux_session: str = ""
     tmux_window: str = ""
     tmux_pane: str = ""
+
+    @property
+    def may_have_dropped_lines(self) -> bool:
+        """Whether tmux may have dropped lines: when a history is full, its oldest tenth goes."""
+        limit = int(self.history_limit)
+        return int(self.history_size) >= limit - max(1, limit // 10)
 
 
 # The variables that list-panes prints for each pane, in the order of PaneRow's fields.

@@ -63,8 +63,8 @@ INSTRUCTIONS = (
     "Terminal tabs, each with a shell of its own that keeps directory and variables. "
     "execute_command runs a command to its end and returns its output; start_process starts one "
     "that goes on, such as a server, in a tab of its own. read_logs_from_tab shows what a tab "
-    "printed last. Logs stay when a tab or this server ends: list_tabs shows the tabs of earlier "
-    "runs as RUN/@N."
+    "printed last. Logs stay when a tab or this server ends: list_tabs shows the tabs of the last "
+    "run as RUN/@N, and how many tabs of earlier runs there are."
 )
 
 USERS_INSTRUCTIONS = (
@@ -160,19 +160,24 @@ class Tabs:
         """Return the tab with this id, for use.
 
         Raises:
-            ArgumentError: It has ended.
+            ArgumentError: It has ended, or another server has it.
             PaneNotFoundError: There is none.
         """
         pane = self._find(window_id)
         if pane:
             return pane
         archive = self.engine.archive
-        if "/" in window_id or (archive and archive.runs_with(window_id)):
-            raise errors.ArgumentError(
-                f"Tab '{window_id[:80]}' has ended; at most its log is left. Use "
-                "read_logs_from_tab, or create_tab to make another."
-            )
-        raise errors.PaneNotFoundError(window_id)
+        if archive is None or not ("/" in window_id or archive.runs_with(window_id)):
+            raise errors.PaneNotFoundError(window_id)
+        kept = archive.find(self.readable_id(window_id))
+        kept.log.close()
+        state = "has ended; only its log is left"
+        if kept.is_held and not kept.target.startswith(f"{archive.run}/"):
+            state = "belongs to another server, which still runs; here, it can only be read"
+        raise errors.ArgumentError(
+            f"Tab '{window_id[:80]}' {state}. Use read_logs_from_tab, or create_tab to make "
+            "another."
+        )
 
     def readable_id(self, window_id: str) -> str:
         """Return the engine's id of a tab; without a run, of this run's tab, else of the only one.
@@ -260,7 +265,7 @@ async def create_tab(
 
 @TOOLSET.tool(
     "list_tabs",
-    "List all terminal tabs; those of earlier runs, of which only logs are left, as RUN/@N.",
+    "List all terminal tabs; those of the last run, of which only logs are left, as RUN/@N.",
     READS,
 )
 async def list_tabs(tabs: Tabs) -> Answer:
@@ -281,18 +286,21 @@ async def list_tabs(tabs: Tabs) -> Answer:
         if state.awaits is Awaits.HIDDEN_INPUT:
             row["note"] = ask_a_person(pane)
         shown.append(row)
-    earlier = [
+    earlier = list(engine.archive.earlier()) if engine.archive else []
+    # Of the last run, since those of all runs would make most of each list.
+    last = [
         {
             "window_id": f"{run}/{entry.window}",
             "name": entry.name,
             "active": False,
             "status": "exited",
         }
-        for run, entry in (engine.archive.earlier() if engine.archive else ())
-    ]
-    result: dict[str, Any] = {"tabs": shown + earlier[:_MAX_EARLIER_TABS]}
-    if len(earlier) > _MAX_EARLIER_TABS:
-        result["earlier_tabs_not_shown"] = len(earlier) - _MAX_EARLIER_TABS
+        for run, entry in earlier
+        if run == earlier[0][0]
+    ][-_MAX_EARLIER_TABS:]
+    result: dict[str, Any] = {"tabs": shown + last}
+    if len(earlier) > len(last):
+        result["earlier_tabs_not_shown"] = len(earlier) - len(last)
     if engine.archive:
         result["log_dir"] = str(engine.archive.directory)
     client = engine.host.client
@@ -304,7 +312,8 @@ async def list_tabs(tabs: Tabs) -> Answer:
 
 @TOOLSET.tool(
     "read_logs_from_tab",
-    "Read the last lines that a tab printed, also after it ended.",
+    "Read the last lines that a tab printed, also after it ended. They contain what "
+    "execute_command ran in place of the line typed for it.",
     READS,
     meta={"anthropic/maxResultSizeChars": 2 * MAX_LOG_CHARACTERS},
 )
@@ -379,7 +388,7 @@ async def _output(run: Report, *, is_raw: bool) -> Excerpt:
     piece = await read_end(
         run.pane.log, run.start, run.end, MAX_OUTPUT_CHARACTERS, is_line=not is_raw, is_raw=is_raw
     )
-    return Excerpt(piece.text.split("\n"), [], piece.start - run.start)
+    return Excerpt(piece.printed.split("\n"), [], piece.start - run.start)
 
 
 def _ran(run: Report, timeout_s: float) -> dict[str, Any]:
@@ -482,7 +491,8 @@ async def stop_process(
 @TOOLSET.tool(
     "stream_logs_from_tab",
     "Read a tab's log on from a byte offset, oldest first; go on from next_byte. Offsets stay "
-    "good when the tab or the server ends.",
+    "good when the tab or the server ends. Without strip_ansi, these are the bytes that the "
+    "terminal received: for a command of execute_command, a line that reads it from a file.",
     READS,
     meta={"anthropic/maxResultSizeChars": 2 * MAX_CHUNK_BYTES},
 )
@@ -519,10 +529,10 @@ async def stream_logs(
     next_byte = piece.end
     if state.is_final and is_end:  # what is unfinished when a program ends stays so
         next_byte = max(next_byte, state.cursor)
-    result: dict[str, Any] = {"chunk": piece.text, "next_byte": next_byte, "eof": is_end}
+    result: dict[str, Any] = {"chunk": piece.printed, "next_byte": next_byte, "eof": is_end}
     if piece.start > from_byte:
         result["skipped_bytes"] = piece.start - from_byte
-    return json_answer(window_id, result | gaps, piece.text)
+    return json_answer(window_id, result | gaps, piece.printed)
 
 
 @TOOLSET.tool(

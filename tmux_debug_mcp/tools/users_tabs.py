@@ -108,14 +108,20 @@ class UsersTabs:
         """Return the last lines that tmux keeps of a tab."""
         row = await self._tab(window_id)
         text = await self._server.capture_lines(row, lines + 1, ansi=not strip_ansi)
-        last = "\n".join(text.split("\n")[-lines:])
-        content = end_of(last, MAX_LOG_CHARACTERS)
+        content = end_of(text, MAX_LOG_CHARACTERS, lines)
+        is_cut = len(content) < len(text)
+        remarks = []
+        if row.may_have_dropped_lines and not is_cut:
+            remarks.append(
+                f"tmux keeps {row.history_limit} lines of history there, and may have dropped "
+                "earlier ones."
+            )
         result = {
             "content": content,
             "returned_lines": len(content.split("\n")) if content else 0,
-            "truncated": len(content) < len(text),
+            "truncated": is_cut or row.may_have_dropped_lines,
         }
-        return json_answer(row.window_id, result, content)
+        return json_answer(row.window_id, noted(result, remarks), content)
 
     async def start_process(self, window_id: str, command: str, *, append_newline: bool) -> Answer:
         """Type a command into a tab."""
