@@ -10,7 +10,7 @@ from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, growth, matching, searching
 from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.panes import creation, engine, people, recording, reports
-from tmux_debug_mcp.panes.running import giving
+from tmux_debug_mcp.panes.running import giving, runs
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import debug, tabs, users_tabs
 from tmux_debug_mcp.tools.arguments import (
@@ -122,7 +122,7 @@ def _limits_of_texts() -> list[Limit]:
             "text of a capture",
             f"{debug.MAX_CHARACTERS:,} characters, {in_the_middle}; {with_since}",
         ),
-        ("text of a run", f"{debug.MAX_CHARACTERS:,} characters, {in_the_middle}"),
+        ("text of `tmux_run`", f"{debug.MAX_CHARACTERS:,} characters, {in_the_middle}"),
         ("text of a wait, or with `wait_for`", f"{asked}, {in_the_middle}"),
         (
             "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
@@ -146,6 +146,7 @@ def _limits_of_logs() -> list[Limit]:
 
 def _limits_of_tabs() -> list[Limit]:
     return [
+        ("output of `execute_command`", f"the last {runs.MAX_OUTPUT_CHARACTERS:,} characters"),
         ("history that `set_history_limit` can ask for", f"{host.MAX_HISTORY_LINES:,} lines"),
         ("text of `read_logs_from_tab`", f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"),
         ("chunk of `stream_logs_from_tab`", _size(tabs.MAX_CHUNK_BYTES)),
@@ -157,6 +158,10 @@ def _limits_of_sessions() -> list[Limit]:
     lines = f"{MAX_TEXT_LINES:,} lines of scrollback"
     return [
         ("text of `getContent`", f"{lines}, the last {MAX_TEXT_CHARACTERS:,} characters"),
+        (
+            "text of `tmux_read_pane`",
+            f"{MAX_TEXT_LINES:,} lines, {MAX_TEXT_CHARACTERS:,} characters",
+        ),
         ("size of a terminal", f"{sizes.MAX_COLUMNS} columns, {sizes.MAX_ROWS} rows"),
         ("recording", _size(recording.MAX_RECORDING_BYTES)),
     ]

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tmux_debug_mcp import __version__
@@ -114,7 +115,7 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
             return result.model_copy(update={"meta": meta})
         return result
 
-    return Server(
+    server: Server[None] = Server(
         _NAME,
         title=TITLE,
         version=__version__,
@@ -130,6 +131,24 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
         on_call_tool=call_tool,
         **toolbox.resource_handlers(),
     )
+    server.middleware.append(_name_missing_initialize)
+    return server
+
+
+async def _name_missing_initialize(
+    ctx: ServerRequestContext[None], call_next: CallNext
+) -> HandlerResult:
+    """Name what is missing, where the SDK says only that the parameters are invalid."""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        if error.code == types.INVALID_PARAMS and error.data == "":
+            sentence = (
+                f"{ctx.method} came before initialize. Send initialize first, then "
+                "notifications/initialized."
+            )
+            raise MCPError(types.INVALID_REQUEST, sentence) from error
+        raise
 
 
 async def serve_client(

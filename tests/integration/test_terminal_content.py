@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import python
+from support import python, run_of
 from toolsets import Terminal, open_terminal
 
+from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS
 
@@ -58,6 +59,33 @@ async def test_long_content_keeps_its_end_and_says_so(term: Terminal) -> None:
     assert MAX_TEXT_CHARACTERS - 110 < len(shown) <= MAX_TEXT_CHARACTERS
     assert shown.endswith("x")
     assert shown.startswith(f"{899 - shown.count(chr(10))} x")
+    assert note == f"[the last {shown.count(chr(10)) + 1} lines; earlier ones are left out]"
+
+
+@pytest.mark.parametrize(("lines", "is_cut"), [(999, False), (1000, False), (1001, True)])
+async def test_lines_are_said_to_be_left_out_only_if_some_are(
+    term: Terminal, lines: int, *, is_cut: bool
+) -> None:
+    await term.text("createSession", name="n", command=f"seq 1 {lines}; sleep 99")
+    await term.shows(str(lines), session="n")
+    shown, *notes = await term.blocks("getContent", session="n")
+
+    assert list(map(int, shown.split("\n"))) == list(range(max(1, lines - 999), lines + 1))
+    assert notes == ["[the last 1000 lines; earlier ones are left out]"] * is_cut
+
+
+async def test_content_of_an_earlier_run_is_said_to_be_cut(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async with open_terminal(settings, Archive(tmp_path)) as term:
+        await term.text("createSession", name="n", command="seq -f %0100.0f 1 900; sleep 99")
+        await term.shows("900", session="n")
+        run = run_of(term)
+    later = Archive(tmp_path)
+    later.run = "20990101T000000-1"
+    async with open_terminal(settings, later) as term:
+        shown, note = await term.blocks("getContent", session=f"{run}/n")
+    assert shown.endswith("900")
     assert note == f"[the last {shown.count(chr(10)) + 1} lines; earlier ones are left out]"
 
 

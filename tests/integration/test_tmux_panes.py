@@ -3,6 +3,7 @@
 import shlex
 import sys
 
+from support import User
 from toolsets import Tmux
 
 
@@ -18,13 +19,12 @@ async def test_splits_have_the_direction_and_size_that_were_asked_for(tmux: Tmux
         assert error.startswith(f"Parameter 'size' is '{size}'.")
 
 
-async def test_resizing_moves_borders_or_says_why_not(tmux: Tmux) -> None:
+async def test_resizing_moves_borders_as_far_as_there_is_room(tmux: Tmux) -> None:
     await tmux.text("create_session", name="w")
     await tmux.text("split_window", target="w")
     before = int((await tmux.rows("panes"))[0][4].partition("x")[0])
-    assert await tmux.text("resize_pane", target="w:0.0", direction="right") == (
-        f"Pane 'w:0.0' resized. It is {before + 5}x50 now."
-    )
+    resized = "Pane 'w:0.0' resized."
+    assert await tmux.text("resize_pane", target="w:0.0", direction="right") == resized
     assert (await tmux.rows("panes"))[0][4] == f"{before + 5}x50"
     await tmux.text("resize_pane", target="w:0.0", width=30)
     assert (await tmux.rows("panes"))[0][4] == "30x50"
@@ -35,18 +35,19 @@ async def test_resizing_moves_borders_or_says_why_not(tmux: Tmux) -> None:
     assert "one of up, down, left, right" in await tmux.error(
         "resize_pane", target="w", direction="over"
     )
-    assert "stays 30x50" in await tmux.error("resize_pane", target="w:0.0", direction="up")
+    # A resize that changes nothing is not an error, as in tmux.
+    for arguments in ({"direction": "up"}, {"height": 20}, {"width": 30}):
+        assert await tmux.text("resize_pane", target="w:0.0", **arguments) == resized
+        assert (await tmux.rows("panes"))[0][4] == "30x50"
+    assert await tmux.text("resize_pane", target="w:0.0", width=300) == resized
+    assert (await tmux.rows("panes"))[0][4] == "198x50"
     await tmux.text("create_window", session="w")
     await tmux.text("resize_pane", target="w:1", width=80, height=24)  # alone in its window
     assert (await tmux.rows("panes", target="w:1"))[0][4] == "80x24"
 
 
-async def test_size_that_came_out_is_said_and_none_is_too_large(tmux: Tmux) -> None:
+async def test_size_that_no_terminal_has_is_refused(tmux: Tmux) -> None:
     await tmux.text("create_session", name="w")
-    await tmux.text("split_window", target="w")
-    assert await tmux.text("resize_pane", target="w:0.0", width=300) == (
-        "Pane 'w:0.0' resized. It is 198x50 now, which is what its window has room for."
-    )
     for size in ({"width": 501}, {"height": 201}, {"direction": "up", "amount": 501}):
         assert "and at most" in await tmux.error("resize_pane", target="w:0.0", **size)
 
@@ -138,6 +139,24 @@ async def test_line_that_is_longer_than_a_result_is_cut_and_not_left_out(
         shown, note = await server.blocks("read_pane", target="long", line_count=10)
         assert (set(shown[:-4]), shown[-4:], len(shown)) == ({"x"}, "\nend", 40_000)
         assert note == "[earlier lines are left out]"
+
+
+async def test_nothing_is_said_to_be_left_out_of_exactly_as_many_lines_as_are_shown(
+    tmux: Tmux, on_users: Tmux, user: User
+) -> None:
+    user.tmux("set-option", "-g", "history-limit", "5000")
+    for server in (tmux, on_users):
+        for lines, notes in ((1000, []), (1001, ["[earlier lines are left out]"])):
+            name = f"lines{lines}"
+            command = f"seq 1 {lines}; exec sleep 99"
+            await server.text("create_session", name=name, command=command)
+            await server.shows(name, str(lines))
+            for asked in (1001, 5000):
+                shown, *said = await server.blocks("read_pane", target=name, line_count=asked)
+                expected = list(range(lines - 999, lines + 1))
+                assert (list(map(int, shown.split("\n"))), said) == (expected, notes)
+            shown, *said = await server.blocks("read_pane", target=name, line_count=1000)
+            assert (len(shown.split("\n")), said) == (1000, [])
 
 
 async def test_result_says_which_lines_are_left_out(tmux: Tmux) -> None:

@@ -74,6 +74,23 @@ def test_every_version_of_the_handshake_is_agreed_to(shared: Server, version: st
     assert len(INSTRUCTIONS) <= 600
 
 
+def test_request_before_the_handshake_is_told_what_is_missing(
+    launch: Callable[..., Server],
+) -> None:
+    server = launch()
+    sentence = "came before initialize. Send initialize first, then notifications/initialized."
+    for method in ("tools/list", "tools/call"):
+        arguments = {"name": "tmux_list_panes"} if method == "tools/call" else {}
+        assert server.ask(method, **arguments) == {
+            "code": -32600,
+            "message": f"{method} {sentence}",
+        }
+    server.write(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}')
+    answer = server.read()
+    assert (answer["id"], answer["error"]["message"]) == (7, f"tools/list {sentence}")
+    assert server.start().ask("tools/list")["tools"]
+
+
 MALFORMED = [
     b"",
     b" ",

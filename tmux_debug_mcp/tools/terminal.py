@@ -175,10 +175,10 @@ async def get_content(
         if visible_only:
             text = await shown_screen(readable)
         else:
-            text = await last_lines(readable, MAX_TEXT_LINES, MAX_TEXT_CHARACTERS)
-    shown = end_of(text, MAX_TEXT_CHARACTERS)
+            text = await last_lines(readable, MAX_TEXT_LINES + 1, 2 * MAX_TEXT_CHARACTERS + 2)
+    shown = end_of(text, MAX_TEXT_CHARACTERS, MAX_TEXT_LINES)
     blocks = [shown or "(empty terminal)"]
-    if len(shown) < len(text) or text.count("\n") + 1 == MAX_TEXT_LINES:
+    if len(shown) < len(text):
         lines = shown.count("\n") + 1
         blocks.append(f"[the last {lines} lines; earlier ones are left out]")
     return Answer(blocks, pane_id=name, output=shown)

@@ -332,23 +332,7 @@ async def resize_pane(
         flags = [_FLAGS[direction], str(amount)]
     row = find_pane(await server.rows(), target)
     await server.resize(row, flags)
-    after = find_pane(await server.rows(), row.pane_id)
-    before, size = _size_of(row), _size_of(after)
-    wanted = width or size[0], height or size[1]
-    names_size = width is not None or height is not None
-    has_wanted = names_size and size == wanted
-    if size == before and not has_wanted:
-        raise errors.ArgumentError(
-            f"Pane '{target}' stays {size[0]}x{size[1]}: its window has no room for "
-            "that size, or no other pane to take the room from."
-        )
-    text = f"Pane '{target}' resized. It is {size[0]}x{size[1]} now"
-    text += "." if size == wanted else ", which is what its window has room for."
-    return Answer([text], pane_id=row.pane_id)
-
-
-def _size_of(row: PaneRow) -> tuple[int, int]:
-    return int(row.pane_width), int(row.pane_height)
+    return Answer([f"Pane '{target}' resized."], pane_id=row.pane_id)
 
 
 @TOOLSET.tool(
@@ -391,11 +375,10 @@ async def read_pane(
     if line_count is None:
         text = await server.capture_screen(row)
     else:
-        text = await server.capture_lines(row, min(line_count, MAX_TEXT_LINES))
-    shown = end_of(text, MAX_TEXT_CHARACTERS)
-    has_all_lines = (line_count or 0) <= MAX_TEXT_LINES or text.count("\n") + 1 < MAX_TEXT_LINES
+        text = await server.capture_lines(row, min(line_count, MAX_TEXT_LINES + 1))
+    shown = end_of(text, MAX_TEXT_CHARACTERS, MAX_TEXT_LINES)
     blocks = [shown]
-    if len(shown) < len(text) or not has_all_lines:
+    if len(shown) < len(text):
         blocks.append("[earlier lines are left out]")
     return Answer(blocks, pane_id=row.pane_id, output=shown)
 
