@@ -89,6 +89,38 @@ def test_what_is_not_there_is_not_found(target: str) -> None:
     assert str(raised.value).startswith(f"Target '{target}' not found: ")
 
 
+@pytest.mark.parametrize(
+    ("target", "relative"),
+    [
+        ("{last}", "{last}"), ("!", "!"), ("+", "+"), ("+1", "+1"), ("-", "-"), ("~", "~"),
+        ("=", "="), ("{mouse}", "{mouse}"), ("main:!", "!"), ("main:+1", "+1"), ("main:^", "^"),
+        ("main:$", "$"), ("main:{start}", "{start}"), ("main:1.{up-of}", "{up-of}"),
+        ("main:1.+", "+"), ("main:1.!", "!"), ("@1.{last}", "{last}"), ("{next}.1", "{next}"),
+    ],
+)  # fmt: skip
+def test_target_that_depends_on_a_client_is_refused_by_name(target: str, relative: str) -> None:
+    with pytest.raises(TargetNotFoundError) as raised:
+        find_pane(ROWS, target)
+    assert str(raised.value) == (
+        f"Target '{target}' not found: '{relative}' depends on a tmux client; give a name or an id."
+        " Use tmux_list_panes to see all panes."
+    )
+
+
+@pytest.mark.parametrize("target", [":0", ":", ":logs.1", ":!"])
+def test_target_without_a_session_is_refused_by_name(target: str) -> None:
+    with pytest.raises(TargetNotFoundError, match="it names no session, and none is current here"):
+        find_pane(ROWS, target)
+
+
+def test_names_that_look_relative_are_names() -> None:
+    rows = [pane("$0 {last}", "0 @0 !*", "0 %0*"), pane("$1 !", "0 @1 +1*", "0 %1*")]
+    for target in ("{last}", "{last}:!", "{last}:!.0"):
+        assert find_pane(rows, target).pane_id == "%0"
+    for target in ("!", "!:+1"):
+        assert find_pane(rows, target).pane_id == "%1"
+
+
 def test_name_of_two_windows_is_ambiguous() -> None:
     with pytest.raises(
         AmbiguousTargetError, match=r"^Target 'mai:twin' matches 2 windows: @3, @4\. Give an id\.$"

@@ -10,6 +10,8 @@ gets only ids: tmux itself accepts a prefix for a name, and falls back to what i
 4. A target that names no window means the active window; one that names no pane, the active pane.
 5. One that matches nothing raises TargetNotFoundError; one with the name of several windows of its
    session, AmbiguousTargetError.
+6. What depends on a client's current session, window or pane means nothing here: `:0`, `!`, `+1`,
+   `{last}` and the like. If it isn't a name, the error says so.
 
 Source: tmux(1), "COMMANDS", for the syntax; the exactness is ours.
 """
@@ -25,6 +27,8 @@ _PANE = re.compile(r"(.*)\.(\d+|%\d+)", re.DOTALL)
 _PANE_ID = re.compile(r"%\d+")
 _WINDOW_ID = re.compile(r"@\d+")
 _SESSION_ID = re.compile(r"\$\d+")
+# At the start of a target, or of its window or pane. Source: tmux(1), "COMMANDS".
+_RELATIVE = re.compile(r"(?:^|[:.])(\{[a-z-]+\}|[+-]\d*|[!^$~@=])(?=[:.]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,7 @@ def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
     if _PANE_ID.fullmatch(target):
         by_id = [row for row in rows if row.pane_id == target]
         if not by_id:
-            raise TargetNotFoundError(target, "there is no pane with this id")
+            raise _not_found(target, "there is no pane with this id")
         return by_id[0]
     # As a window first, since a window's name may end like a pane.
     try:
@@ -180,7 +184,7 @@ def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
     window_rows = _window_rows(rows, window, target)
     meant = [row for row in window_rows if pane in (row.pane_index, row.pane_id)]
     if not meant:
-        raise TargetNotFoundError(target, f"its window has no pane '{pane}'")
+        raise _not_found(target, f"its window has no pane '{pane}'")
     return meant[0]
 
 
@@ -201,7 +205,7 @@ def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> lis
     if _WINDOW_ID.fullmatch(target):
         by_id = [row for row in rows if row.window_id == target]
         if not by_id:
-            raise TargetNotFoundError(whole_target, "there is no window with this id")
+            raise _not_found(whole_target, "there is no window with this id")
         return by_id
     session_rows, window = _split_session(rows, target, whole_target)
     if not window:
@@ -217,7 +221,7 @@ def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> lis
         raise AmbiguousTargetError(whole_target, len(window_ids), ", ".join(window_ids))
     if not matching:
         session = session_rows[0].session_name
-        raise TargetNotFoundError(whole_target, f"session '{session}' has no window '{name}'")
+        raise _not_found(whole_target, f"session '{session}' has no window '{name}'")
     return matching
 
 
@@ -239,4 +243,14 @@ def _split_session(
         if session_rows:
             return session_rows, target[end + 1 :]
     name = target.partition(":")[0].removeprefix("=")
-    raise TargetNotFoundError(whole_target, f"there is no session '{name}'")
+    raise _not_found(whole_target, f"there is no session '{name}'")
+
+
+def _not_found(target: str, reason: str) -> TargetNotFoundError:
+    """Return the error for a target that matches nothing."""
+    relative = _RELATIVE.search(target)
+    if target.startswith(":"):
+        reason = "it names no session, and none is current here"
+    elif relative:
+        reason = f"'{relative[1]}' depends on a tmux client; give a name or an id"
+    return TargetNotFoundError(target, reason)
