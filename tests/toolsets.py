@@ -136,9 +136,8 @@ class Tmux(Caller):
 
     async def rows(self, what: str, **arguments: Any) -> list[list[str]]:  # noqa: ANN401
         """Return the columns of the rows of a list: of sessions, windows or panes."""
-        return [
-            line.split("\t") for line in (await self.text(f"list_{what}", **arguments)).splitlines()
-        ]
+        text, *_ = await self.blocks(f"list_{what}", **arguments)
+        return [line.split("\t") for line in text.splitlines()]
 
     async def shows(self, target: str, text: str) -> str:
         """Wait until a pane shows a text, and return all that it shows."""

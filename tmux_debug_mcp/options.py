@@ -182,6 +182,13 @@ def checked(
         raise StartError(
             "--socket needs the toolset tmux or tabs. Choose one with --toolsets, or omit --socket."
         )
+    for flag in ("env", "shell"):
+        if values[flag] and settings.socket:
+            raise StartError(
+                f"--{flag} ({_BY_FLAG[flag].variable}) can't be used with --socket: programs get "
+                "their environment and their shell from the user's own tmux server. Omit one of "
+                "the two."
+            )
     is_usual_size = values["size"] == _BY_FLAG["size"].default
     if not is_usual_size and not any(toolset.uses_size for toolset in toolsets):
         raise StartError(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import eventually, in_process, run_directories, socket_of
+from support import eventually, in_process, run_directories, socket_of, until
 from toolsets import Tmux
 
 from tmux_debug_mcp.errors import CommandError
@@ -22,9 +22,12 @@ EXPLAINED = "Use tmux_list_panes to see all panes."
 
 
 async def test_empty_lists_and_unknown_targets_say_so(tmux: Tmux) -> None:
-    assert await tmux.text("list_sessions") == "No sessions found."
-    assert await tmux.text("list_windows") == "No windows found."
-    assert await tmux.text("list_panes") == "No panes found."
+    for what in ("sessions", "windows", "panes"):
+        nothing, which = await tmux.blocks(f"list_{what}")
+        assert nothing == f"No {what} found."
+        assert "a private tmux server" in which
+        assert "--socket default" in which
+    assert "on a private tmux server" in (tmux.client.instructions or "")
     error = await tmux.error("send_keys", target="work", keys="x")
     assert error == f"Target 'work' not found: there is no session 'work'. {EXPLAINED}"
 
@@ -48,6 +51,28 @@ async def test_creation_returns_the_ids_of_what_was_made(tmux: Tmux) -> None:
         ["work", "1", "%2", "0", "100x50", "0", "cat"],
         ["work", "1", "%3", "1", "99x50", "1", "sleep"],
     ]
+
+
+async def test_names_of_unnamed_windows_follow_their_program(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w")
+    await tmux.text("create_window", session="w")
+    await tmux.text("create_window", session="w", name="named", command="exec bash --norc")
+    await tmux.text("create_window", session="w", command="cd /; A=1 sleep 100; true")
+
+    async def names() -> list[str]:
+        return [row[3] for row in await tmux.rows("windows")]
+
+    await until(names, lambda found: found == ["bash", "bash", "named", "sleep"])
+    for target in ("w:0", "w:1", "w:named"):
+        await tmux.text("send_keys", target=target, keys="cat Enter")
+    await until(names, lambda found: found == ["cat", "cat", "named", "sleep"])
+    assert "Target 'w:cat' matches 2 windows" in await tmux.error("read_pane", target="w:cat")
+
+    await tmux.text("rename_window", target="w:0", new_name="kept")
+    assert (await tmux.blocks("read_pane", target="w:cat.%2"))[0].endswith("cat")
+    for target in ("w:0", "w:1", "w:named"):
+        await tmux.text("send_keys", target=target, keys="C-d")
+    await until(names, lambda found: found == ["kept", "bash", "named", "sleep"])
 
 
 async def test_lists_of_a_part_have_all_of_it_and_nothing_else(tmux: Tmux) -> None:
@@ -160,7 +185,7 @@ async def test_kill_of_a_session_ends_panes_that_are_added_meanwhile(
     await tmux.text("kill", target="w", type="session")
 
     assert len(added) == 1
-    assert await tmux.text("list_sessions") == "No sessions found."
+    assert await tmux.rows("sessions") == [["No sessions found."]]
 
 
 @pytest.mark.parametrize("logs", [None, "logs"])

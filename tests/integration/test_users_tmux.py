@@ -35,7 +35,7 @@ async def test_command_that_ends_at_once_has_ids_too(on_users: Tmux) -> None:
         await on_users.session_gone("short")
     answer = await on_users.text("create_window", session="mine", command="true")
     assert answer.startswith("Window created in session 'mine'. window_id=@")
-    assert (await on_users.text("split_window", target="mine", command="true")).startswith(
+    assert (await on_users.text("split_window", target="mine:logs", command="true")).startswith(
         "Pane created. pane_id=%"
     )
 
@@ -73,21 +73,45 @@ async def test_users_sessions_survive_everything_and_nothing_of_theirs_changes(
     assert user.tmux("list-clients") == ""
 
 
-async def test_what_is_created_does_not_take_the_users_place(on_users: Tmux, user: User) -> None:
-    # Whoever is typing goes on typing into the same pane.
-    before = user.tmux(
-        "list-windows", "-t", "=mine:", "-F", "#{window_id} #{window_active} #{window_layout}"
-    )
-    await on_users.text("create_window", session="mine", name="new", command="exec sleep 1003")
-    windows = user.tmux(
-        "list-windows", "-t", "=mine:", "-F", "#{window_id} #{window_active} #{window_layout}"
-    )
-    assert windows.startswith(before)
-    await on_users.text("split_window", target="mine:logs", command="exec sleep 1004")
-    active = user.tmux(
-        "list-panes", "-t", "=mine:logs", "-F", "#{pane_active} #{pane_start_command}"
-    )
-    assert "1" not in {line[0] for line in active.splitlines() if "1004" in line}
+async def test_calls_give_the_same_layout_on_either_server(on_users: Tmux, tmux: Tmux) -> None:
+    # As with tmux's own commands: a new window is the current one, a new pane the active one.
+    shown = []
+    for server in (on_users, tmux):
+        made = await server.text("create_session", name="w")
+        first = made.rpartition("=")[2]
+        await server.text("create_window", session="w", name="two")
+        await server.text("split_window", target="w")
+        await server.text("split_window", target="w", horizontal=True)
+        await server.text("split_window", target=first, size="20")
+        windows = await server.rows("windows", session="w")
+        assert [row[4:6] for row in windows] == [["0", "2 panes"], ["1", "3 panes"]]
+        panes = await server.rows("panes", target="w")
+        shown.append([row[5] for row in panes])
+        # On the right, one pane over the other.
+        left, over, under = (list(map(int, row[4].split("x"))) for row in panes[2:])
+        assert left[1] == over[1] + under[1] + 1
+        assert over[0] == under[0]
+    assert shown[0] == shown[1] == ["0", "1", "0", "0", "1"]
+
+
+async def test_sessions_are_created_in_the_background(on_users: Tmux, user: User) -> None:
+    before = user.state_of("mine")
+    await on_users.text("create_session", name="new", command="exec sleep 1003")
+    assert user.state_of("mine") == before
+
+
+async def test_what_is_created_starts_in_the_given_directory(
+    settings: Settings, user: User, tmp_path: Path
+) -> None:
+    directory = tmp_path / "#{pane_id} %H"
+    directory.mkdir()
+    there = replace(settings, socket=str(user.socket), cwd=directory)
+    async with open_tmux(there) as tmux:
+        await tmux.text("create_session", name="w", command="exec sleep 1005")
+        await tmux.text("create_window", session="w", command="exec sleep 1006")
+        await tmux.text("split_window", target="w", command="exec sleep 1007")
+        paths = ("list-panes", "-s", "-t", "=w:", "-F", "#{pane_current_path}")
+        await eventually(lambda: user.tmux(*paths).splitlines() == [str(directory)] * 3)
 
 
 @pytest.mark.parametrize(

@@ -352,6 +352,17 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
             ),
         ),
         (
+            ["--toolsets", "tmux", "--socket", "default", "--env", "A=1"],
+            (
+                "--env (TMUX_DEBUG_ENV) can't be used with --socket: programs get their "
+                "environment and their shell from the user's own tmux server. Omit one of the two."
+            ),
+        ),
+        (
+            ["--toolsets", "debug,tabs", "--socket", "/x", "--shell", "/bin/sh"],
+            "--shell (TMUX_DEBUG_SHELL) can't be used with --socket: ",
+        ),
+        (
             ["--allow-kill"],
             (
                 "--allow-kill needs --socket. On the private tmux server, everything may be "

@@ -1,8 +1,7 @@
 """The user's own tmux server, for the toolsets `tmux` and `tabs`.
 
 A call changes only what it asks for: we set no options, open no pipes and attach no client; each
-request is a tmux process. What a call creates stays in the background, so the user keeps typing
-into the same pane.
+request is a tmux process.
 """
 
 import contextlib
@@ -117,6 +116,10 @@ class UsersServer:
         """Run a tmux command, given its words."""
         await self._run(words)
 
+    async def rename_window(self, row: PaneRow, name: str) -> None:
+        """Give a window a name, which it keeps."""
+        await self._run(("rename-window", "-t", row.window_id, "--", escaped(name)))
+
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
         """Resize a pane, by flags of resize-pane."""
         await self._run(("resize-pane", "-t", row.pane_id, *flags))
@@ -135,26 +138,33 @@ class UsersServer:
         words = ["new-session", "-d", "-s", escaped(name)]
         if window_name:
             words += ["-n", escaped(window_name)]
-        words += ["-c", escaped(str(self._settings.cwd))]
         return await self._create(words, command)
 
     async def create_window(
         self, row: PaneRow, name: str | None, command: str | None, flags: Sequence[str] = ()
     ) -> Made:
-        """Make a window in the session of a row, with further flags of new-window."""
-        words = ["new-window", "-d"]
+        """Make a window in the session of a row, with further flags of new-window.
+
+        It becomes the session's current one, unless a flag is `-d`.
+        """
+        words = ["new-window"]
         if name:
             words += ["-n", escaped(name)]
         words += [*flags, "-t", f"{row.tmux_session}:"]
         return await self._create(words, command)
 
     async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
-        """Split a pane, by flags of split-window."""
-        return await self._create(["split-window", "-d", *flags, "-t", row.tmux_pane], command)
+        """Split a pane, by flags of split-window. The new one becomes the window's active pane."""
+        return await self._create(["split-window", *flags, "-t", row.tmux_pane], command)
 
     async def _create(self, words: Sequence[str], command: str | None) -> Made:
-        """Run a command that makes a pane, and return the pane."""
-        words = [*words, "-P", "-F", _MADE_FORMAT]
+        """Run a command that makes a pane, and return the pane.
+
+        It starts in the settings' directory, unless the command has a flag `-c`: the last one wins.
+        """
+        name, *flags = words
+        directory = escaped(str(self._settings.cwd))
+        words = [name, "-c", directory, *flags, "-P", "-F", _MADE_FORMAT]
         if command:
             size = len(command.encode())
             if size > MAX_COMMAND_BYTES:

@@ -36,9 +36,15 @@ class OwnServer:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        # Our ids of the windows that got no name. tmux can't name them after their programs: it
+        # would see pane.sh.
+        self._unnamed: set[str] = set()
 
     async def rows(self) -> list[PaneRow]:
-        """Return all panes in tmux's order, none if no server runs."""
+        """Return all panes in tmux's order, none if no server runs.
+
+        A window that got no name has that of the program in its active pane, as in tmux itself.
+        """
         client = self._engine.host.client
         if client is None:
             return []
@@ -48,21 +54,42 @@ class OwnServer:
         targets = {pane.target for pane in self._engine.panes if pane.client is client}
         rows = [row for row in parse(text, separator, client.offsets) if row.tmux_pane in targets]
         # Our control mode client, which is attached to a session, does not count.
-        return [
+        rows = [
             replace(row, session_attached=str(int(row.session_attached) - 1))
             if row.tmux_session == client.session
             else row
             for row in rows
         ]
+        unnamed = [row for row in rows if row.window_id in self._unnamed and row.pane_active == "1"]
+        states = await self._states(unnamed)
+        names = {
+            row.window_id: states[row.tmux_pane].foreground
+            for row in unnamed
+            if row.tmux_pane in states
+        }
+        return [
+            replace(row, window_name=names.get(row.window_id) or row.window_name) for row in rows
+        ]
 
     async def commands_of(self, rows: Sequence[PaneRow]) -> list[str]:
         """Return the names of panes' foreground programs, or how their programs ended."""
+        states = await self._states(rows)
+        return [
+            _command(states[row.tmux_pane]) if row.tmux_pane in states else "killed" for row in rows
+        ]
+
+    async def _states(self, rows: Sequence[PaneRow]) -> dict[str, State]:
+        """Return the states of panes that are still there, by tmux's ids."""
         targets = {row.tmux_pane for row in rows}
         client = self._engine.host.client
         panes = [one for one in self._engine.panes if one.client is client]
         states = await self._engine.states([one for one in panes if one.target in targets])
-        commands = {pane.target: _command(state) for pane, state in states}
-        return [commands.get(row.tmux_pane, "killed") for row in rows]
+        return {pane.target: state for pane, state in states}
+
+    async def rename_window(self, row: PaneRow, name: str) -> None:
+        """Give a window a name, which it keeps."""
+        await self.run("rename-window", "-t", row.tmux_window, "--", escaped(name))
+        self._unnamed.discard(row.window_id)
 
     async def run(self, *words: str) -> None:
         """Run a tmux command."""
@@ -106,15 +133,22 @@ class OwnServer:
             undo=("kill-session", "-t", f"={temporary}"),
         )
         try:
-            return await self._create(name, command, destination)
+            made = await self._create(name, command, destination)
         except CommandError as error:
             raise CommandError("new-session", error.reason) from error
+        if window_name is None:
+            self._unnamed.add(made.window_id)
+        return made
 
     async def create_window(self, row: PaneRow, name: str | None, command: str | None) -> Made:
         """Make a window in the session of a row."""
         title = escaped(name or _title(self._engine.settings, command))
         words = ["new-window", "-n", title, "-t", f"{row.tmux_session}:"]
-        return await self._create(name, command, Destination(words, f"{row.tmux_session}:"))
+        destination = Destination(words, f"{row.tmux_session}:")
+        made = await self._create(name, command, destination)
+        if name is None:
+            self._unnamed.add(made.window_id)
+        return made
 
     async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
         """Split a pane, by flags of split-window."""

@@ -27,10 +27,22 @@ from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES, argument, short_name
 from .own_server import OwnServer
 from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, may_kill
 
+_TARGETS = (
+    "Targets are tmux's: 'work', 'work:0', 'work:logs.1', or ids such as $0, @1, %3, which are "
+    "safest; tools that create something return its ids. Type with tmux_send_keys, see what came "
+    "of it with tmux_read_pane."
+)
 INSTRUCTIONS = (
-    "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
-    "ids such as $0, @1, %3, which are safest; tools that create something return its ids. Type "
-    "with tmux_send_keys, see what came of it with tmux_read_pane."
+    "tmux sessions, windows and panes on a private tmux server; the user's own sessions are not "
+    f"there. {_TARGETS}"
+)
+USERS_INSTRUCTIONS = (
+    "Sessions, windows and panes of the user's own tmux server, where the user may be at work. "
+    f"{_TARGETS}"
+)
+_PRIVATE = (
+    "These tools use a private tmux server. To see the user's own sessions, ask the user to start "
+    "this MCP server with --socket default."
 )
 
 SENTENCES: Mapping[type[errors.ToolError], str] = {
@@ -79,7 +91,8 @@ TOOLSET = Toolset(
     "tmux",
     lambda engine: engine.users_server or OwnServer(engine),
     INSTRUCTIONS,
-    sentences=SENTENCES,
+    USERS_INSTRUCTIONS,
+    SENTENCES,
     placeholders={"target": "it"},
     uses_socket=True,
 )
@@ -96,16 +109,19 @@ async def list_sessions(server: Server) -> Answer:
         windows = len({row.window_index for row in rows})
         words = [first.session_name, first.session_id, f"{windows} windows"]
         lines.append("\t".join([*words, f"{first.session_attached} attached"]))
-    return _list(lines, "No sessions found.")
+    return _list(server, lines, "No sessions found.")
 
 
-def _list(lines: Sequence[str], nothing: str) -> Answer:
-    return Answer(["\n".join(lines) or nothing])
+def _list(server: Server, lines: Sequence[str], nothing: str) -> Answer:
+    if lines:
+        return Answer(["\n".join(lines)])
+    return Answer([nothing, _PRIVATE] if isinstance(server, OwnServer) else [nothing])
 
 
 @TOOLSET.tool(
     "tmux_create_session",
-    "Create a session with a window. Returns the ids of session, window and pane.",
+    "Create a session with a window, in the background. Returns the ids of session, window and "
+    "pane.",
     CREATES,
 )
 async def create_session(
@@ -199,12 +215,12 @@ async def list_windows(
         words = [active.session_name, active.window_index, active.window_id, active.window_name]
         words += [active.window_active, f"{len(panes)} panes", active.pane_id]
         lines.append("\t".join(words))
-    return _list(lines, "No windows found.")
+    return _list(server, lines, "No windows found.")
 
 
 @TOOLSET.tool(
     "tmux_create_window",
-    "Create a window in a session. Returns the ids of window and pane.",
+    "Create a window in a session, and switch to it. Returns the ids of window and pane.",
     CREATES,
 )
 async def create_window(
@@ -241,7 +257,7 @@ async def select_window(server: Server, target: _Window) -> Answer:
 async def rename_window(server: Server, target: _Window, new_name: _NewName) -> Answer:
     check_name(new_name, "new_name", _ANY_ID)
     row = find_pane(await server.rows(), target)
-    await server.run("rename-window", "-t", row.tmux_window, "--", escaped(new_name))
+    await server.rename_window(row, new_name)
     name = find_pane(await server.rows(), row.window_id).window_name
     return Answer([f"Window '{target}' renamed to '{name}'."])
 
@@ -264,10 +280,12 @@ async def list_panes(
         size = f"{row.pane_width}x{row.pane_height}"
         words = [row.session_name, row.window_index, row.pane_id, row.pane_index, size]
         lines.append("\t".join([*words, row.pane_active, command]))
-    return _list(lines, "No panes found.")
+    return _list(server, lines, "No panes found.")
 
 
-@TOOLSET.tool("tmux_split_window", "Split a pane in two. Returns the new pane's id.", CREATES)
+@TOOLSET.tool(
+    "tmux_split_window", "Split a pane in two; the new one is active. Returns its id.", CREATES
+)
 async def split_window(
     server: Server,
     target: Annotated[str, string("Pane or window to split")],

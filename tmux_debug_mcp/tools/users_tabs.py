@@ -51,7 +51,7 @@ class UsersTabs:
         check_env(env)
         if name is not None:
             check_name(name, ids=TAB_ID)
-        flags = ["-c", escaped(str(directory(self._settings.cwd, cwd)))]
+        flags = ["-d", "-c", escaped(str(directory(self._settings.cwd, cwd)))]
         variables = [word for key, value in env.items() for word in ("-e", f"{key}={value}")]
         size = sum(len(word.encode()) + 1 for word in variables)
         if size > MAX_COMMAND_BYTES:
