@@ -449,6 +449,17 @@ class TmuxStuckError(SentenceError):
     )
 
 
+class UntrustedSocketError(SentenceError):
+    """Raised when another user may have put the socket of a tmux server there."""
+
+    socket: str
+    reason: str
+    sentence = (
+        "The tmux server at {socket} is not trusted: {reason}. Nothing was sent to it. Ask the "
+        "user to look at it."
+    )
+
+
 class TmuxStartError(SentenceError):
     """Raised when tmux does not start."""
 

@@ -1,7 +1,8 @@
 """The user's own tmux server, for the toolsets `tmux` and `tabs`.
 
 A call changes only what it asks for: we set no options, open no pipes and attach no client; each
-request is a tmux process.
+request is a tmux process. It could be another user's server that listens at the socket, and reads
+what is typed there: so we look whose the socket is before each call.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import socket
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import anyio
 
@@ -28,9 +29,11 @@ from tmux_debug_mcp.errors import (
     SignalError,
     TmuxGoneError,
     TmuxStuckError,
+    UntrustedSocketError,
 )
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.sockets.connection import peer_of
 from tmux_debug_mcp.turns import in_turns
 from tmux_debug_mcp.vt.captured import captured_lines
 from tmux_debug_mcp.vt.keys import Keystrokes
@@ -78,8 +81,9 @@ class UsersServer:
     """The user's own tmux server.
 
     Every method may raise CommandError if tmux refuses a command, TmuxGoneError if the server has
-    ended, and TmuxStuckError if it does not answer, or if there can't be a socket at its path. A
-    server that a call starts inherits the settings' environment and limit of open files.
+    ended, TmuxStuckError if it does not answer, or if there can't be a socket at its path, and
+    UntrustedSocketError if the server may be another user's. A server that a call starts inherits
+    the settings' environment and limit of open files.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -379,25 +383,67 @@ class UsersServer:
 
         Make its directory if that is tmux's own for this user, such as /tmp/tmux-UID.
         """
-        self._is_listening()  # raises if the path is not a socket: tmux would remove what is there
+        is_listening = self._is_listening()
         directory = os.path.dirname(self._path)
-        is_tmuxs_own = os.path.basename(directory) == f"tmux-{os.getuid()}"
-        if is_tmuxs_own and os.path.isdir(os.path.dirname(directory)):
+        if self._is_tmuxs_own(directory) and os.path.isdir(os.path.dirname(directory)):
             os.makedirs(directory, 0o700, exist_ok=True)
         if not os.path.isdir(directory):
             raise TmuxStuckError(self._path, "there is no such directory", "")
+        self._check_owners()
+        if not is_listening and os.stat(directory).st_mode & stat.S_IWOTH:
+            self._distrust("others can write in its directory, and could make the socket first")
+
+    def _is_tmuxs_own(self, directory: str) -> bool:
+        return os.path.basename(directory) == f"tmux-{os.geteuid()}"
+
+    def _check_owners(self) -> None:
+        """Check that no other user can have made the socket, and that it is one.
+
+        tmux itself checks no more than its own directory, and that only without -S.
+
+        Raises:
+            TmuxStuckError: It is not a socket: tmux would remove what is there.
+            UntrustedSocketError: Another user can.
+        """
+        own = os.geteuid()
+        path = os.path.dirname(self._path)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            directory = os.stat(path)
+            others_write = stat.S_IWOTH
+            if directory.st_gid != os.getegid():
+                others_write |= stat.S_IWGRP
+            if directory.st_uid not in (0, own):
+                self._distrust(f"its directory belongs to uid {directory.st_uid}")
+            if directory.st_mode & others_write and not directory.st_mode & stat.S_ISVTX:
+                self._distrust("others can write in its directory")
+            is_open = os.path.islink(path) or directory.st_mode & stat.S_IRWXO
+            if self._is_tmuxs_own(path) and (is_open or directory.st_uid != own):
+                self._distrust(f"{path} is not a directory of this user alone, as tmux needs it")
+            made = os.stat(self._path)
+            if not stat.S_ISSOCK(made.st_mode):
+                raise TmuxStuckError(self._path, "not a socket", "")
+            if made.st_uid != own:
+                self._distrust(f"the socket belongs to uid {made.st_uid}")
+            if made.st_mode & stat.S_IWOTH:
+                self._distrust("others can connect to the socket")
+
+    def _distrust(self, reason: str) -> NoReturn:
+        raise UntrustedSocketError(self._path, reason)
 
     def _is_listening(self) -> bool:
-        """Return whether a server listens at the socket, busy or not."""
-        with contextlib.suppress(OSError):
-            if not stat.S_ISSOCK(os.stat(self._path).st_mode):
-                raise TmuxStuckError(self._path, "not a socket", "")
+        """Return whether a server of this user listens at the socket, busy or not."""
+        with contextlib.suppress(OSError):  # connecting tells what is wrong
+            self._check_owners()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.setblocking(False)  # noqa: FBT003  its own signature
             try:
                 number = connection.connect_ex(self._path)
             except OSError:  # a path that is too long for a socket
                 number = errno.ENAMETOOLONG
+            if number == 0:
+                _, user = peer_of(connection)
+                if user != os.geteuid():
+                    self._distrust(f"its server belongs to uid {user}")
         if number in _LISTENING:
             return True
         if number in _NOT_LISTENING:
