@@ -129,6 +129,11 @@ class AuditLog:
                 f"for {self._path} or make it writable. Until then, further calls are refused."
             ) from error
 
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether the texts that calls return are kept."""
+        return self._captures is not None
+
     def capture(self, pane_id: str, text: str) -> str:
         """Write the text that a call returned to a new file, `<pane>-capture-NNN.txt`.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from people import Person
-from support import PATIENCE_S, ask_until, wait_until
+from support import PATIENCE_S, Gate, ask_until, wait_until
 from wire import Server
 
 from tmux_debug_mcp.linux.users import user_name
@@ -430,6 +430,12 @@ def secret_from_a_pipe(
     )
 
 
+def typed_into(pane: str) -> bytes:
+    return (
+        f"Typed into pane '{pane}'. Only its output so far was checked for the secret.\n".encode()
+    )
+
+
 class TestSecret:
     def test_agent_is_told_how_a_person_can_type_it(self, server: Server) -> None:
         result = server.call("create_pane", command=ASKS, name="login", timeout_s=PATIENCE_S)
@@ -463,15 +469,30 @@ class TestSecret:
 
         done = secret_from_a_pipe(shell, b"hunter2\n", pane="")
 
-        assert done.stdout == b"Typed into pane 'debug-2'.\n"
+        assert done.stdout == typed_into("debug-2")
         server.shows("login", "got 7")
+
+    def test_secret_that_is_shown_later_is_in_no_full_capture(
+        self, launch: Callable[..., Server], shell: Shell, tmp_path: Path, gate: Gate
+    ) -> None:
+        server = launch("--audit-full", str(tmp_path / "full"))
+        login(server, f"stty -echo; read x; cat {gate}; echo later $x; exec cat")
+
+        done = secret_from_a_pipe(shell, b"hunter2\n")
+
+        assert done.stdout == typed_into("login")
+        ask_until(gate.opens, bool)
+        server.shows("login", "later hunter2")
+        kept = [file.read_text() for file in (tmp_path / "full").iterdir()]
+        assert any("later [secret]" in text for text in kept)
+        assert not any("hunter2" in text for text in kept)
 
     def test_secret_may_come_from_a_pipe(self, shell: Shell, server: Server) -> None:
         login(server)
 
         done = secret_from_a_pipe(shell, b"from a vault\n")
 
-        assert done.stdout == b"Typed into pane 'login'.\n"
+        assert done.stdout == typed_into("login")
         server.shows("login", "got 12")
 
     def test_nothing_that_is_piped_is_no_empty_secret(self, shell: Shell, server: Server) -> None:
@@ -567,7 +588,7 @@ class TestSecret:
 
         done = secret_from_a_pipe(shell, secret.encode())
 
-        assert (done.returncode, done.stdout) == (0, b"Typed into pane 'login'.\n")
+        assert (done.returncode, done.stdout) == (0, typed_into("login"))
         server.shows("login", f"got {len(secret)}")
 
     def test_secret_that_is_not_utf_8_is_refused(self, shell: Shell, server: Server) -> None:

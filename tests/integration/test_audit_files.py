@@ -189,6 +189,23 @@ async def test_secret_that_begins_with_an_earlier_one_is_in_no_capture_that_is_k
     assert not any("Tr0ub4dor" in text for text in kept)
 
 
+async def test_secrets_that_overlap_are_in_no_part_in_captures_that_are_kept(
+    settings: Settings, tmp_path: Path
+) -> None:
+    full = tmp_path / "full"
+    async with in_process(settings, AuditLog(None, full)) as tools:
+        pane_id = await tools.create("stty -echo; cat >/dev/null; stty echo; exec cat")
+        for secret in ("left-middle", "middle-right", "secret", "iddl"):
+            await tools.send(pane_id, f"{secret} Enter", secret=True)
+        await tools.send(pane_id, "C-d")
+        shown = "a left-middle-right b left-middle c iddl d secret e"
+        await tools.send(pane_id, f"{shown} Enter", wait_for=f"^{shown}$")
+
+    kept = [file.read_text() for file in full.iterdir()]
+    assert any("a [secret] b [secret] c [secret] d [secret] e" in text for text in kept)
+    assert not any(part in text for text in kept for part in ("left", "iddl", "right"))
+
+
 async def test_secret_whose_blank_was_at_the_end_of_a_row_is_in_no_capture_that_is_kept(
     settings: Settings, tmp_path: Path
 ) -> None:

@@ -1,8 +1,12 @@
 """Hidden input: whether a program awaits it, which one, and whether a secret was shown anyway.
 
+A terminal may show a secret at any time after it was typed. We look only right after that.
+
 A secret is meant for the program that asked for it. While its giver looks it up, that program may
 end, and another one ask: so whoever read when it was asked for must read when it is typed.
 """
+
+import re
 
 from tmux_debug_mcp.errors import NotAwaitedError, OtherReaderError
 from tmux_debug_mcp.linux import processes
@@ -18,8 +22,16 @@ Readers = frozenset[tuple[int, int, int, str]]
 
 # We look for a secret in this much of what is printed while it is typed.
 _MAX_SHOWN_BYTES = 1 << 16
-# Programs may print anything shorter by chance, so it proves nothing.
+# A shorter secret, such as `y`, is part of many words, and programs may print it by chance. So it
+# is an echo only as a separate word, and that proves nothing.
 _MIN_SHOWN_CHARACTERS = 4
+# What may come between two characters of an echo: the end of a row, colours. An end of a row has
+# lost the blanks before it.
+_COLOUR = r"\033\[[0-9;:]*m"
+_BETWEEN = rf"(?:\n|{_COLOUR})*"
+_BLANKS = rf"(?:{_COLOUR})*[ \n](?:[ \n]|{_COLOUR})*"
+# The echo of a longer line is found only without these.
+_MAX_COLOURED = 1000
 
 
 def readers_of(snapshot: Snapshot) -> Readers:
@@ -69,9 +81,18 @@ async def is_shown(pane: Pane, secret: str, since: int) -> bool:
 
     A program may turn echo on between our look and the typing, or print what it reads.
     """
-    if len(secret) < _MIN_SHOWN_CHARACTERS:
+    if len(secret.strip(" ")) < _MIN_SHOWN_CHARACTERS:
         return False
     printed = pane.log.read(since, _MAX_SHOWN_BYTES)
-    # In the text, no colours come between its characters.
     text = await clean_text(pane.log, printed, since, is_line=False)
-    return secret.encode() in printed or secret in text
+    return secret.encode() in printed or shown_as(secret).search(text) is not None
+
+
+def shown_as(secret: str) -> re.Pattern[str]:
+    """Return an expression for a line as terminals show it: wrapped, and with its colours."""
+    between = _BETWEEN if len(secret) <= _MAX_COLOURED else ""
+    words = [between.join(map(re.escape, word)) for word in secret.split(" ") if word]
+    expression = _BLANKS.join(words)
+    if len(secret) < _MIN_SHOWN_CHARACTERS:
+        expression = rf"(?<!\w){expression}(?!\w)"
+    return re.compile(expression)

@@ -3,13 +3,14 @@
 import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from tmux_debug_mcp.audit import AuditError, AuditLog
 from tmux_debug_mcp.errors import KeysError, ToolError
+from tmux_debug_mcp.panes.hidden_input import shown_as
 from tmux_debug_mcp.vt.sequences import CONTROLS
 from tmux_debug_mcp.vt.steps import steps
 
@@ -24,15 +25,6 @@ _NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
 _TYPED = frozenset({"keys", "text"})
 _ID = re.compile(r"debug-\d+")
 
-# What may come between two characters of an echo: the end of a row, colours. An end of a row has
-# lost the blanks before it.
-_COLOUR = r"\033\[[0-9;:]*m"
-_BETWEEN = rf"(?:\n|{_COLOUR})*"
-_BLANKS = rf"(?:{_COLOUR})*[ \n](?:[ \n]|{_COLOUR})*"
-# The echo of a longer line is found only without these.
-_MAX_COLOURED = 1000
-# A shorter secret, such as `y`, is part of many words. It is an echo only as a separate word.
-_MIN_WITHIN_WORDS = 4
 # How many lines' echoes are looked for: those of the newest.
 _MAX_SECRETS = 1000
 
@@ -80,20 +72,16 @@ class Records:
         audit = self._audit
         if audit is None:
             return await answer()
-        self._secrets |= {line: _expression(line) for line in _secret_lines(call.arguments)}
-        for oldest in list(self._secrets)[:-_MAX_SECRETS]:
-            del self._secrets[oldest]
+        self.keep_out(_secret_lines(call.arguments))
         audit.flush()
         begin = time.monotonic()
         capture = ""
         try:
             answered = await answer()
             if answered.output is not None and answered.pane_id is not None:
-                output = answered.output
-                # One may begin with another.
-                for line in sorted(self._secrets, key=len, reverse=True):
-                    output = self._secrets[line].sub("[secret]", output)
-                capture = audit.capture(answered.pane_id, output)
+                capture = audit.capture(
+                    answered.pane_id, without(self._secrets.values(), answered.output)
+                )
         except Exception as reason:
             text = text_for(reason) if isinstance(reason, ToolError) else str(reason)
             audit.record(self._record(call, begin, error=text))
@@ -108,6 +96,14 @@ class Records:
             record["capture"] = capture
         audit.record(record)
         return answered
+
+    def keep_out(self, secrets: Iterable[str]) -> None:
+        """Keep lines that are typed as secrets out of full captures from now on."""
+        if self._audit is None or not self._audit.keeps_texts:
+            return
+        self._secrets |= {line: shown_as(line) for line in secrets if line.strip(" ")}
+        for oldest in list(self._secrets)[:-_MAX_SECRETS]:
+            del self._secrets[oldest]
 
     def _record(
         self, call: Call, begin: float, answer: Answer | None = None, *, error: str | None = None
@@ -153,17 +149,19 @@ def _secret_lines(arguments: Arguments) -> list[str]:
         )
     except (KeysError, TypeError, ValueError, AttributeError):  # it is not typed
         return []
-    return [line for step in typed for line in CONTROLS.split(step.text) if line.strip(" ")]
+    return [line for step in typed for line in CONTROLS.split(step.text)]
 
 
-def _expression(line: str) -> re.Pattern[str]:
-    """Return an expression for a line as terminals show it: wrapped, and with its colours."""
-    between = _BETWEEN if len(line) <= _MAX_COLOURED else ""
-    words = [between.join(map(re.escape, word)) for word in line.split(" ") if word]
-    expression = _BLANKS.join(words)
-    if len(line) < _MIN_WITHIN_WORDS:
-        expression = rf"(?<!\w){expression}(?!\w)"
-    return re.compile(expression)
+def without(secrets: Iterable[re.Pattern[str]], text: str) -> str:
+    """Return a text with `[secret]` for each secret. Those that overlap become one."""
+    found = sorted(match.span() for secret in secrets for match in secret.finditer(text))
+    parts: list[str] = []
+    position = 0
+    for start, end in found:
+        if start >= position:
+            parts += [text[position:start], "[secret]"]
+        position = max(position, end)
+    return "".join([*parts, text[position:]])
 
 
 def _without_secrets(call: Call, *, is_answered: bool) -> dict[str, Any]:

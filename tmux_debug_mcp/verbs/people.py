@@ -195,8 +195,13 @@ class _Visit:
         foreground = (await pane.state()).foreground or "the program"
         question = f"Secret for {foreground} in pane '{pane.name}': "
         secret = await secret_of(self._caller, question)
+        self._records.keep_out([secret])
         await type_secret(pane, secret, readers)
-        await send(self._caller, Output(f"Typed into pane '{self._named}'.\n", "", DONE))
+        # What is shown later can't be told: nobody waits for it.
+        typed = (
+            f"Typed into pane '{self._named}'. Only its output so far was checked for the secret."
+        )
+        await send(self._caller, Output(f"{typed}\n", "", DONE))
 
     async def show_log(self, pane: Pane) -> None:
         """Tell the caller where the log of the pane is; it reads the log itself."""
