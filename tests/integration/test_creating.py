@@ -169,9 +169,9 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
         ),
         (
             {"command": "cat", "name": ""},
-            "Parameter 'name' is \"\". It must be a string that is not empty",
+            "Parameter 'name' is \"\". It must be a string of 1 to 64 characters",
         ),
-        ({"command": "cat", "name": "x" * 65}, "of at most 64 characters."),
+        ({"command": "cat", "name": "x" * 65}, "a string of 1 to 64 characters."),
         (
             {"command": "cat", "name": "a\nb"},
             "Parameter 'name' is 'a\\nb'. It must be printable and not blank.",

@@ -200,7 +200,7 @@ async def test_list_has_diagnostics_for_a_person(tabs: Tabs, tab: str) -> None:
 BAD_CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("create_tab", {"cwd": "/no/such"}, "'/no/such', which is not a directory"),
     ("create_tab", {"name": " "}, "It must be printable and not blank"),
-    ("create_tab", {"name": "x" * 65}, "at most 64 characters"),
+    ("create_tab", {"name": "x" * 65}, "a string of 1 to 64 characters"),
     ("create_tab", {"env": {"A": 1}}, "Parameter 'env.A'"),
     ("create_tab", {"login": "yes"}, "It must be true or false"),
     ("create_tab", {"name": "@7"}, "which looks like an id"),

@@ -258,10 +258,10 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     if "items" in schema:
         items = _wanted(schema["items"])
         text += f" of {schema.get('minItems', 0)} to {schema['maxItems']}, each {items}"
-    if schema.get("minLength"):
-        text += " that is not empty"
     if "maxLength" in schema:
-        text += f" of at most {schema['maxLength']} characters"
+        text += f" of {schema.get('minLength', 0)} to {schema['maxLength']} characters"
+    elif schema.get("minLength"):
+        text += " that is not empty"
     if "maxProperties" in schema:
         text += f" with at most {schema['maxProperties']} entries"
     if "additionalProperties" in schema:
