@@ -64,7 +64,8 @@ OPTIONS = (
         "env",
         "VARIABLES",
         "",
-        "more variables for panes: words NAME=VALUE, separated and quoted as in a shell",
+        "more variables for panes: words NAME=VALUE, separated and quoted as in a shell; not with "
+        "--socket",
     ),
     Option(
         "keep",
@@ -86,7 +87,7 @@ OPTIONS = (
         "who may type when a program reads without echo, as for a password: anyone, or person "
         "(only somebody at a terminal)",
     ),
-    Option("shell", "PROGRAM", "", "the shell for panes, instead of $SHELL"),
+    Option("shell", "PROGRAM", "", "the shell for panes, instead of $SHELL; not with --socket"),
     Option("size", "COLUMNSxROWS", "120x40", "the size of sessions in toolset terminal"),
     Option(
         "socket",
