@@ -312,8 +312,8 @@ async def list_tabs(tabs: Tabs) -> Answer:
 
 @TOOLSET.tool(
     "read_logs_from_tab",
-    "Read the last lines that a tab printed, also after it ended. They contain what "
-    "execute_command ran in place of the line typed for it.",
+    "Read the last lines that a tab printed, also after it ended. Commands of execute_command are "
+    "shown as given.",
     READS,
     meta={"anthropic/maxResultSizeChars": 2 * MAX_LOG_CHARACTERS},
 )
