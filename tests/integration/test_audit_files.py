@@ -196,7 +196,7 @@ async def test_secrets_that_overlap_are_in_no_part_in_captures_that_are_kept(
     async with in_process(settings, AuditLog(None, full)) as tools:
         pane_id = await tools.create("stty -echo; cat >/dev/null; stty echo; exec cat")
         for secret in ("left-middle", "middle-right", "secret", "iddl"):
-            await tools.send(pane_id, f"{secret} Enter", secret=True)
+            await tools.send(pane_id, f"{secret} Enter", secret=True, timeout_s=PATIENCE_S)
         await tools.send(pane_id, "C-d")
         shown = "a left-middle-right b left-middle c iddl d secret e"
         await tools.send(pane_id, f"{shown} Enter", wait_for=f"^{shown}$")
