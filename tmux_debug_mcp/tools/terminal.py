@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from tmux_debug_mcp.panes.readable import last_lines, shown_screen
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.sizing import resize
 from tmux_debug_mcp.panes.watching import rest
+from tmux_debug_mcp.pictures.pillow import how_to_add_pillow
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once
@@ -221,8 +221,7 @@ async def take_screenshot(
         except ImportError:
             raise errors.ToolError(
                 "A PNG needs Pillow, which the server's Python does not have. Ask the user to "
-                f"install it: {sys.executable} -m pip install pillow (pipx inject tmux-debug-mcp "
-                "pillow; uvx --with pillow). Use format 'text'."
+                f"install it: {how_to_add_pillow()}. Use format 'text'."
             ) from None
         image = await anyio.to_thread.run_sync(draw, screen, limiter=sessions.drawing)
     return Answer([compact(result)], pane_id=pane.name, output=text, image=image)
