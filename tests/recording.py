@@ -2,7 +2,7 @@
 
 A client calls a real server, and a person types into a real shell beside it. What the client asks
 for and gets is printed in a terminal on the left; the person's shell is on the right. Both are
-photographed after each step, at a pace for reading, for `demo.svg` and, for asciinema, `demo.cast`.
+photographed after each step, at a pace for reading, for `demo.png` and, for asciinema, `demo.cast`.
 `audit.png` is the page of the session's audit in a browser. Run as a program, this writes them.
 """
 
@@ -15,28 +15,30 @@ import tempfile
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from io import BytesIO
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
 import anyio
 from browsers import chromium
 from mcp import Client, StdioServerParameters
+from PIL import Image
 from support import PATIENCE_S
 
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.engine import open_engine
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.pictures.png import draw
 from tmux_debug_mcp.pictures.screen import Cell, Screen
 from tmux_debug_mcp.pictures.styles import Style
-from tmux_debug_mcp.pictures.svg import animation
 from tmux_debug_mcp.settings import Settings, pane_environment
 
 DOCS = Path(__file__).parents[1] / "docs"
-PICTURE, CAST, PAGE = DOCS / "demo.svg", DOCS / "demo.cast", DOCS / "audit.png"
+PICTURE, CAST, PAGE = DOCS / "demo.png", DOCS / "demo.cast", DOCS / "audit.png"
 TITLE = "An agent and a person debug in the same terminals"
-MAX_BYTES = 150_000
+MAX_BYTES = 400_000
 LEFT, RIGHT, ROWS = 62, 44, 26
 
 # The pace, in seconds: between a person's words, before an answer, and for reading a text and each
@@ -44,6 +46,8 @@ LEFT, RIGHT, ROWS = 62, 44, 26
 _WORD_S, _ANSWER_S = 0.25, 0.8
 _READ_S, _LINE_S = 0.6, 0.12
 _HOLD_S = 4.0
+# Enough for the text, its styles and the edges of its letters.
+_COLOURS = 16
 
 _BOLD, _FAINT, _CYAN = 1, 2, 36
 
@@ -165,6 +169,22 @@ def cast(frames: Sequence[tuple[float, Screen]]) -> str:
         text += f"\033[{row + 1};{column + 1}H"
         lines.append(json.dumps([at_s, "o", text]))
     return "\n".join(lines) + "\n"
+
+
+def animate(frames: Sequence[tuple[float, Screen]], path: Path) -> None:
+    """Write an animated PNG, which begins again and again."""
+    times = [*(at_s for at_s, _ in frames), frames[-1][0] + _HOLD_S]
+    pictures = [Image.open(BytesIO(draw(screen))) for _, screen in frames]
+    colours = pictures[-1].quantize(_COLOURS)
+    first, *others = [
+        picture.quantize(palette=colours, dither=Image.Dither.NONE) for picture in pictures
+    ]
+    first.save(
+        path,
+        save_all=True,
+        append_images=others,
+        duration=[round((end_s - at_s) * 1000) for at_s, end_s in pairwise(times)],
+    )
 
 
 def drawn(row: Sequence[Cell]) -> str:
@@ -320,7 +340,7 @@ def photograph(page: str, path: Path) -> None:
 def main() -> None:
     """Write the pictures."""
     made = anyio.run(session)
-    PICTURE.write_text(animation(made.frames, title=TITLE, hold_s=_HOLD_S))
+    animate(made.frames, PICTURE)
     CAST.write_text(cast(made.frames))
     photograph(made.page, PAGE)
 

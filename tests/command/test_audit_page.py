@@ -441,7 +441,7 @@ def recorded(desk: Page, tmp_path: Path) -> Callable[..., Page]:
             records += [one for one in found if isinstance(one, Record)]
         lines = [json.dumps({"version": 2, "width": 80, "height": 24})]
         lines += [json.dumps([at, "o", text]) for at, text in printed]
-        cast = Cast("\n".join(lines), records[0].ended_at, [at for at, _ in printed])
+        cast = Cast("\n".join(lines).encode(), records[0].ended_at, [at for at, _ in printed])
         write(records, tmp_path / "page.html", "a", tmp_path, lambda *_: cast if printed else None)
         return desk.open(tmp_path / "page.html")
 

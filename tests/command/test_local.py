@@ -122,7 +122,7 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
         (["completion", "tcsh"], "Argument shell: invalid choice: 'tcsh'"),
         (["audit"], "Give a FILE written with --audit."),
         (["audit", "--fialed", "x"], "Flag '--fialed' is unknown. Did you mean --failed?"),
-        (["replay", "--sped", "2"], "Flag '--sped' is unknown. Did you mean --speed?"),
+        (["replay", "--pgn", "x"], "Flag '--pgn' is unknown. Did you mean --png?"),
         (["doctor", "--jsno"], "Flag '--jsno' is unknown. Did you mean --json?"),
         (["doctor", "--timeout", "x"], "'x' is not a time. Give more than 0 and at most 600"),
         (["config"], "Give a CLIENT: claude-code, codex, "),

@@ -4,13 +4,12 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from people import Person
@@ -18,17 +17,15 @@ from support import ask_until, wait_until
 from wire import Server
 
 from tmux_debug_mcp.logs.timing import Timing
-from tmux_debug_mcp.pictures.svg import CELL_HEIGHT, CELL_WIDTH
+from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.viewing.replay_verb import cursor_of
 
 from .conftest import PROGRAM, Shell
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-# What a person types to see it.
-REPLAY = ("replay", "words", "--speed", "2")
+# The PATH on which asciinema is.
+WITH_PLAYER = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 THREE = "for word in one two three; do echo $word; read; done"
+KEPT = "20260101T000000-1/debug-1"
 TWO = "echo first; sleep 1; echo second; sleep 100"
 
 
@@ -71,8 +68,8 @@ def noted_bytes(timing: Path) -> int:
 
 
 def at(shell: Shell, *words: str) -> list[str]:
-    """Return the lines that a replay shows."""
-    return shell.out("replay", *words).split()
+    """Return the words of the screen that a replay shows, at the end unless `--at` is given."""
+    return shell.out("replay", *words, *([] if "--at" in words else ["--at", "-0s"])).split()
 
 
 def test_pane_as_it_was_at_a_cursor(with_words: Shell) -> None:
@@ -140,9 +137,75 @@ def test_hour_of_a_time_of_day_may_have_one_digit(given: str) -> None:
     assert cursor_of(given, timing, 4) == (2 if given == "9:05" else 3, "")
 
 
+NIGHT = datetime.fromisoformat("2026-01-30T23:50:00").astimezone().timestamp()
+
+
+@pytest.mark.parametrize(
+    ("given", "cursor", "remark"),
+    [
+        ("23:55", 1, ""),
+        ("00:20", 2, ""),
+        ("0:20:00.5", 2, ""),
+        ("00:30", 3, ""),
+        ("00:31", 3, "is after the pane's last output"),
+        ("23:49", 0, "is before the pane's start"),
+    ],
+)
+def test_time_of_day_is_the_one_within_a_log_that_passes_midnight(
+    given: str, cursor: int, remark: str
+) -> None:
+    timing = Timing(began_at=NIGHT, times=[60.0, 1200.0, 2400.0], sizes=[1, 2, 3])
+
+    found, told = cursor_of(given, timing, 3)
+
+    assert (found, remark in told, bool(told)) == (cursor, True, bool(remark))
+
+
+def test_time_of_day_that_came_twice_needs_its_date() -> None:
+    timing = Timing(began_at=NIGHT, times=[60.0, 200_000.0], sizes=[1, 2])
+
+    with pytest.raises(CommandError) as refused:
+        cursor_of("00:20", timing, 2)
+    assert str(refused.value) == (
+        "It was 00:20 3 times while the pane ran. Give the date, such as --at 2026-02-01T00:20:00 "
+        "or 2026-02-02T00:20:00."
+    )
+    assert cursor_of("2026-02-01T00:20:00", timing, 2) == (1, "")
+
+
 def test_capture_shows_earlier_moments_too(with_words: Shell) -> None:
     assert with_words.out("capture", "words", "--at", "5") == "one\n"
     assert with_words.out("capture", "--at=5", "words") == "one\n"
+
+
+def test_capture_takes_its_flags_with_a_moment(with_words: Shell) -> None:
+    def at_end(*flags: str) -> subprocess.CompletedProcess[str]:
+        return with_words.run("capture", "words", "--at", "-0s", *flags)
+
+    assert at_end("--lines", "1").stdout == "three\n"
+    assert at_end("--ansi").stdout.split() == ["one", "two", "three"]
+    assert at_end("-q").stderr == ""
+    assert json.loads(at_end("--json").stdout)["text"].split() == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--pattern", "x"], "--pattern can't be combined with --at, which shows the pane at one"),
+        (["--since", "5"], "--since can't be combined with --at, which shows the pane at one"),
+        (["--lines", "0"], "--lines is 0. It must be"),
+        (["--at"], "Argument --at: expected one argument"),
+        (["--frob"], "Flag '--frob' is unknown. tmux-debug capture --help"),
+    ],
+    ids=" ".join,
+)
+def test_capture_of_a_moment_refuses_other_flags_in_its_own_words(
+    with_words: Shell, flags: list[str], complaint: str
+) -> None:
+    done = with_words.run("capture", "words", "--at", "5", *flags)
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith(f"tmux-debug: {complaint}")
 
 
 def test_only_pane_need_not_be_named(with_words: Shell) -> None:
@@ -159,50 +222,13 @@ def test_json_has_the_screen_and_the_moment(with_words: Shell) -> None:
 def test_files(with_words: Shell, tmp_path: Path) -> None:
     with_words.out("replay", "words", "--cast", str(tmp_path / "words.cast"))
     with_words.out("replay", "words", "--png", str(tmp_path / "words.png"))
-    with_words.out("replay", "words", "--svg", str(tmp_path / "words.svg"))
 
     header, *events = (tmp_path / "words.cast").read_text().splitlines()
     assert json.loads(header)["title"] == "words"
     assert "".join(json.loads(event)[2] for event in events).split() == ["one", "two", "three"]
     assert (tmp_path / "words.png").read_bytes().startswith(b"\x89PNG")
-    animation = (tmp_path / "words.svg").read_text()
-    assert animation.index(">one<") < animation.index(">two<") < animation.index(">three<")
-    assert "@keyframes" in animation
-    assert "three" in with_words.out("replay", "words", "--at", "-0s", "--svg", "-")
+    assert json.loads(header)["idle_time_limit"] == 2.0
     assert with_words.out("replay", "words", "--cast", "-").splitlines()[0] == header
-
-
-# The text that a picture shows, each character in the column and the row where it is drawn.
-SHOWN = """([width, height]) => {
-  const rows = [];
-  for (const text of document.querySelectorAll("svg > g text")) {
-    const place = text.getCTM(), frame = text.closest("svg > g").getCTM();
-    const row = rows[Math.round((place.f - frame.f) / height)] ??= [];
-    for (let i = 0; i < text.getNumberOfChars(); i += 1) {
-      const at = text.getStartPositionOfChar(i).x / width;
-      row[Math.round(at)] = text.textContent[i];
-    }
-  }
-  return Array.from(rows, (row) => Array.from(row ?? [], (c) => c ?? " ").join("").trimEnd());
-}"""
-
-
-def test_columns_of_a_table_are_in_their_places_in_a_browser(
-    shell: Shell, browser: "Browser", tmp_path: Path
-) -> None:
-    shell.out(
-        "create", "--name", "table", "top -b -n 1 -w 120; echo END; cat", "--wait-for", "^END"
-    )
-    text = shell.out("replay", "table", "--at", "999999")
-    shell.out("replay", "table", "--at", "999999", "--svg", str(tmp_path / "table.svg"))
-
-    tab = browser.new_page()
-    tab.goto((tmp_path / "table.svg").as_uri())
-    shown = tab.evaluate(SHOWN, [CELL_WIDTH, CELL_HEIGHT])
-    tab.close()
-
-    assert "  " in text
-    assert shown == [line.rstrip() for line in text.rstrip("\n").split("\n")]
 
 
 def test_pane_of_a_run_whose_server_was_killed(
@@ -214,7 +240,9 @@ def test_pane_of_a_run_whose_server_was_killed(
 
     assert at(shell, target, *logs) == ["first", "second"]
     assert at(shell, target, *logs, "--at", "-0.5s") == ["first"]
-    done = shell.run("replay", target, TMUX_DEBUG_LOG_DIR=str(tmp_path / "logs"))
+    done = shell.run("replay", target, "--at", "-0s", TMUX_DEBUG_LOG_DIR=str(tmp_path / "logs"))
+    assert done.stdout == "first\nsecond\n"
+    done = shell.run("capture", target, "--at", "-0s", TMUX_DEBUG_LOG_DIR=str(tmp_path / "logs"))
     assert done.stdout == "first\nsecond\n"
 
 
@@ -240,15 +268,25 @@ def test_times_of_a_kept_log_are_those_of_script(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["nope"], "Pane 'nope' not found"),
+        (["nope", "--json"], "Pane 'nope' not found"),
         (["words", "--at", "soon"], "--at is 'soon', which is neither a time nor a cursor. Give"),
         (["words", "--at", "9" * 5000], "--at is '9999"),
         (["words", "--at", "0001-01-01"], "--at is '0001-01-01', which is neither a time nor a"),
-        (["words", "--log-dir", "~nobody-here"], "'~nobody-here' begins with the home directory"),
-        (["words", "--at", "1", "--svg", "/nope/x"], "/nope/x can't be written"),
+        (
+            ["words", "--json", "--log-dir", "~nobody-here"],
+            "'~nobody-here' begins with the home",
+        ),
+        (["words", "--at", "1", "--png", "/nope/x"], "/nope/x can't be written"),
+        (["words", "--at", "1", "--cast", "x"], "--cast records the whole log, and --at is one"),
         (["words", "--at", "25:00:00"], "--at is '25:00:00', which is neither a time nor a"),
-        (["20260101T000000-1/debug-1", "--log-dir", "/nope"], "There are no kept logs in /nope."),
-        (["20260101T000000-1/debug-1", "--log-dir", "/"], "There is no log of '20260101T000000-1"),
+        (
+            [KEPT, "--json", "--log-dir", "/nope"],
+            "There are no kept logs in /nope.",
+        ),
+        (
+            [KEPT, "--json", "--log-dir", "/"],
+            f"There is no log of '{KEPT}'",
+        ),
         (["words", "--cast", "/nope/x"], "/nope/x can't be written (No such file or directory)."),
     ],
 )
@@ -272,7 +310,7 @@ def test_replay_is_on_record(shell: Shell, tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     shell.out("start", "--audit", str(audit))
     shell.out("create", "--name", "words", "echo one")
-    shell.out("replay", "words")
+    shell.out("replay", "words", "--json")
 
     ask_until(audit.read_text, lambda text: '"tool":"replay"' in text)
     record = json.loads(audit.read_text().splitlines()[-1])
@@ -297,51 +335,30 @@ def test_nothing_is_left_of_a_replay_that_is_killed_while_it_shows(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     before = with_words.left()
-    own = replace(with_words, env=with_words.env | {"TMPDIR": str(temporary)})
-    with closing(Person([*PROGRAM, *REPLAY], own.env, own.cwd)) as person:
-        person.sees("three")
+    env = with_words.env | {"TMPDIR": str(temporary), "PATH": WITH_PLAYER}
+    with closing(Person([*PROGRAM, "replay", "words"], env, with_words.cwd)) as person:
+        person.sees("one")
         person.process.kill()
 
     ask_until(with_words.left, lambda left: left == before)
     assert list(temporary.iterdir()) == []
 
 
-def test_pane_is_played_in_a_terminal(with_words: Shell) -> None:
-    with closing(Person([*PROGRAM, *REPLAY], with_words.env, with_words.cwd)) as person:
+def test_asciinema_plays_a_pane(with_words: Shell) -> None:
+    env = with_words.env | {"PATH": WITH_PLAYER}
+    with closing(Person([*PROGRAM, "replay", "words"], env, with_words.cwd)) as person:
         person.sees("three")
-        assert person.leaves() == 0
-
-
-def test_person_pauses_changes_the_speed_and_jumps_to_the_end(with_words: Shell) -> None:
-    slow = ("replay", "words", "--speed", "0.01")
-    with closing(Person([*PROGRAM, *slow], with_words.env, with_words.cwd)) as person:
-        person.sees("words: 0:00 of 0:0")
-        person.sees("0.01x; Space: pause, + -: speed, e: end, q: leave")
-        person.types(b"++-")
-        person.sees("0.02x")
-        person.types(b" ")
-        person.sees("paused; Space: continue, e: end, q: leave")
-        person.presses("?")
-        person.sees(" Space: continue, e: end, q: leave")
-        person.types(b"x e")  # what is not a key of ours does nothing
-        person.sees("three")
-        person.sees("the end; q: leave")
-        assert "three" not in person.seen.partition("paused")[0]
-        person.types(b"q")
         assert person.process.wait(60) == 0
-        assert "[" not in person.seen.rpartition("q: leave")[2]
 
 
-def test_what_tmux_answers_to_a_log_is_no_key(shell: Shell) -> None:
-    asks = r"\033[>q"  # to which tmux answers its name, a space and its version
-    command = f"stty raw -echo; printf 'one{asks}'; sleep 1; printf '\\r\\ntwo\\r\\n'"
-    shell.out("create", "--name", "asks", "--wait-for", "^two", "--", command)
-    with closing(Person([*PROGRAM, "replay", "asks"], shell.env, shell.cwd)) as person:
-        person.sees("two")
-        person.sees("the end; q: leave")
-        assert "paused" not in person.seen
-        person.types(b"q")
-        assert person.process.wait(60) == 0
+def test_without_asciinema_a_line_says_what_to_do(with_words: Shell, tmp_path: Path) -> None:
+    done = with_words.run("replay", "words", PATH=str(tmp_path))
+
+    assert (done.returncode, done.stdout) == (125, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("tmux-debug: asciinema, which plays recordings, is not on PATH. Install")
+    assert "--cast FILE" in line
+    assert "--at" in line
 
 
 def test_client_of_the_server_is_not_disturbed(shell: Shell, launch: Callable[..., Server]) -> None:

@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import orjson
 from support import done
@@ -27,8 +26,7 @@ from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import read_chunk, read_end, read_forward
 from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.logs.timing import Timing
-from tmux_debug_mcp.pictures.screen import Screen, captured_cells
-from tmux_debug_mcp.pictures.svg import svg
+from tmux_debug_mcp.pictures.screen import captured_cells
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tmux.control_mode import Parser, quote
@@ -123,16 +121,14 @@ def echo(data: bytes) -> None:
 
 
 def capture(data: bytes) -> None:
-    """A capture of tmux gives rows and a picture, whatever it contains."""
-    data, (columns, height) = _split(data, 200, 60)
+    """A capture of tmux gives rows and cells, whatever it contains."""
+    data, (height,) = _split(data, 60)
     for line in done(captured_lines(data)):
         assert line == line.rstrip(" \t")
     found = done(highlighted_row(data, height))
     assert found is None or 0 <= found.row <= data.count(b"\n")
     cells = captured_cells(data, widens_emoji=True)[:height]
     assert all(cell.width in (1, 2) and cell.text for row in cells for cell in row)
-    screen = Screen(columns, height, (columns // 2, height // 2), True, cells)  # noqa: FBT003
-    ET.fromstring(svg(screen, title=data[:40].decode(errors="replace")))  # noqa: S314
 
 
 def control_mode(data: bytes) -> None:

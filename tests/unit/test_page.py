@@ -210,10 +210,11 @@ def test_captures_are_embedded_as_far_as_there_is_room(
     assert json.loads(scripts.data["data"])["captures"] == {"0": 0, "2": 1}
 
 
-def cast_of(run: str, pane: str) -> Cast | None:
-    if (run, pane) != (RUN, "debug-1"):
+def cast_of(run: str, pane: str, max_bytes: int) -> Cast | None:
+    text = b'{"version":2}\n[0.5,"o","</script>"]\n'
+    if (run, pane) != (RUN, "debug-1") or len(text) > max_bytes:
         return None
-    return Cast('{"version":2}\n[0.5,"o","</script>"]\n', 1769768146.0, [0.5])
+    return Cast(text, 1769768146.0, [0.5])
 
 
 def test_recordings_come_with_their_player(tmp_path: Path) -> None:

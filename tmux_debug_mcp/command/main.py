@@ -67,9 +67,9 @@ def run(words: list[str]) -> int:
         return 0
     verb = _verb(words)
     if words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words):
-        verb = VERBS["replay"]  # shows what was there earlier
+        return _run_here("tmux_debug_mcp.viewing.replay_verb:run_capture", words[1:], wanted)
     if verb.handler:
-        return _run_here(verb, words[1:], wanted)
+        return _run_here(verb.handler, words[1:], wanted)
     cwd = directory()
     return call(_reach(wanted, words), words, cwd)
 
@@ -162,13 +162,13 @@ def _verb(words: list[str]) -> Verb:
     return verb_of(words)
 
 
-def _run_here(verb: Verb, words: list[str], wanted: str) -> int:
+def _run_here(handler: str, words: list[str], wanted: str) -> int:
     import importlib  # noqa: PLC0415  verbs of the server need none of these
 
     environ = dict(os.environ)
     if wanted:
         environ["TMUX_DEBUG_SERVER"] = wanted
-    module, _, function = verb.handler.partition(":")
+    module, _, function = handler.partition(":")
     try:
         status = getattr(importlib.import_module(module), function)(words, environ)
     except Exception as error:

@@ -73,15 +73,15 @@ class PersonsSession:
                     for pane, state in states
                     if state.awaits is Awaits.HIDDEN_INPUT
                 }
-                await self.show(self._line(dict(states).get(self._pane), asked))
+                await self._show(self._line(dict(states).get(self._pane), asked))
                 if asking is not None and asked.keys() - asking:
                     await self._ring()
                 asking = set(asked)
                 await self._pane.clock.sleep(self._pane.clock.times.person_s)
 
-    async def show(self, line: str, keys: str = "") -> None:
+    async def _show(self, line: str) -> None:
         """Show a line at the bottom of the person's terminal, and the keys after C-b."""
-        shown = line, keys or (_KEYS_WORKING if self._is_working else _KEYS_WATCHING)
+        shown = line, _KEYS_WORKING if self._is_working else _KEYS_WATCHING
         if shown == self._shown:
             return
         self._shown = shown
@@ -91,10 +91,6 @@ class PersonsSession:
                 for option, text in zip(("@line", "@keys"), shown, strict=True)
             )
         )
-
-    async def end(self) -> None:
-        """Make the person leave."""
-        await self._pane.client.run(("detach-client", "-s", f"={self._name}"))
 
     def _line(self, state: State | None, asked: Mapping[PaneId, str]) -> str:
         # Whoever has one of the window's keyboards has the whole window.
@@ -139,7 +135,7 @@ class PersonsSession:
             ("link-window", "-k", "-s", self._pane.target, "-t", f"={self._name}:0"),
             *(("set-option", "-t", target, name, value) for name, value in options.items()),
         )
-        await self.show(self._line(None, {}))
+        await self._show(self._line(None, {}))
 
 
 @asynccontextmanager

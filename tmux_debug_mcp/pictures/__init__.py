@@ -2,7 +2,7 @@
 
 - `screen` reads cells from captures, `styles` defines their attributes and colours.
 - `png` draws a screen with the glyphs that `glyphs` finds in fonts; both need Pillow.
-- `svg` writes a screen, or several one after the other, and needs nothing.
+- `pillow` says how to install Pillow.
 
 Only `glyphs` does I/O, besides reading the package's own files in `fonts`.
 """

@@ -306,7 +306,10 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
             help=_help(parameter.schema),
         )
     if verb.name == "capture":
-        at = "show the pane as it was at a cursor or a time: see tmux-debug replay --help"
+        at = (
+            "the pane as it was at a cursor or a time, also with --lines or --ansi: see tmux-debug "
+        )
+        at += "replay --help"
         parser.add_argument("--at", metavar="WHEN", help=at)
     if verb.name == "wait":
         parser.add_argument(

@@ -152,8 +152,8 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "replay",
-            "show a pane's screen at a given time",
-            "replay web --at -5s --svg moment.svg",
+            "show a pane's screen at a given time, or record its output",
+            "replay web --at -5s --png moment.png",
             handler="tmux_debug_mcp.viewing.replay_verb:run",
         ),
         Verb(

@@ -6,6 +6,7 @@ https://docs.asciinema.org/manual/asciicast/v2/
 
 import codecs
 import contextlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,9 @@ from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, runs_any
 from tmux_debug_mcp.sockets.servers import CommandError, choose, running, surroundings
 from tmux_debug_mcp.vt.marks import without_marks
+
+# How much of a log is read at a time.
+_PIECE_BYTES = 1 << 16
 
 
 class FoundLog(NamedTuple):
@@ -79,7 +83,7 @@ def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog
 class Cast(NamedTuple):
     """A recording, when it began, in seconds since the epoch, and when the pane printed since."""
 
-    text: str
+    text: bytes
     began_at: float
     times: Sequence[float]
 
@@ -90,7 +94,10 @@ class Cast(NamedTuple):
 
 
 def cast(log: Log, title: str, idle_s: float | None = None) -> Iterator[bytes]:
-    """Yield the lines of a recording; players limit its pauses to `idle_s` seconds, if given."""
+    """Yield the lines of a recording; players limit its pauses to `idle_s` seconds, if given.
+
+    No line holds more than a piece of the log.
+    """
     timing = log.timing
     header: dict[str, Any] = {
         "version": 2,
@@ -103,34 +110,37 @@ def cast(log: Log, title: str, idle_s: float | None = None) -> Iterator[bytes]:
     if idle_s is not None:
         header["idle_time_limit"] = idle_s
     yield orjson.dumps(header) + b"\n"
-    resizes = list(timing.resizes)
+    resizes = deque(timing.resizes)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     held = b""
-    for start, end in pairwise([log.kept_from, *steps(log)]):
+    for start, end in pairwise(_steps(log)):
         at_s = round(timing.time_of(end), 6)
         while resizes and resizes[0].cursor <= start:
-            change = resizes.pop(0)
+            change = resizes.popleft()
             yield orjson.dumps([at_s, "r", f"{change.columns}x{change.rows}"]) + b"\n"
-        data, held = without_marks(held + log.read(start, end - start))
-        text = decoder.decode(data)
-        if text:
-            yield orjson.dumps([at_s, "o", text]) + b"\n"
+        for begin in range(start, end, _PIECE_BYTES):
+            data, held = without_marks(held + log.read(begin, min(_PIECE_BYTES, end - begin)))
+            text = decoder.decode(data)
+            if text:
+                yield orjson.dumps([at_s, "o", text]) + b"\n"
 
 
-def steps(log: Log) -> list[int]:
-    """Return the cursors at which a log was looked at, oldest first; its end comes last."""
-    cursors = [size for size in log.timing.sizes if log.kept_from < size < log.size]
-    return [*cursors, log.size]
+def _steps(log: Log) -> Iterator[int]:
+    """Yield the cursors at which a log was looked at, oldest first, up to its end."""
+    size = log.size
+    yield log.kept_from
+    yield from (cursor for cursor in log.timing.sizes if log.kept_from < cursor < size)
+    yield size
 
 
-def kept_casts(directory: Path) -> Callable[[str, str], Cast | None]:
+def kept_casts(directory: Path) -> Callable[[str, str, int], Cast | None]:
     """Return a function that records a log in a directory, given its server run and pane id.
 
-    It returns None for a log that was not kept.
+    It returns None for a log that was not kept, or whose recording has more bytes than it is given.
     """
     archive = Archive(directory) if directory.is_dir() else None
 
-    def cast_of(run: str, pane: str) -> Cast | None:
+    def cast_of(run: str, pane: str, max_bytes: int) -> Cast | None:
         target = f"{run}/{pane}"
         if archive is None or not names_run(target):
             return None
@@ -140,7 +150,12 @@ def kept_casts(directory: Path) -> Callable[[str, str], Cast | None]:
             return None
         with contextlib.closing(found.log) as log:
             log.read_timing(found.entry.started_at)
-            text = b"".join(cast(log, found.entry.name)).decode()
-            return Cast(text, log.timing.began_at, log.timing.times)
+            lines, size = [], 0
+            for line in cast(log, found.entry.name):
+                size += len(line)
+                if size > max_bytes:
+                    return None
+                lines.append(line)
+            return Cast(b"".join(lines), log.timing.began_at, log.timing.times)
 
     return cast_of

@@ -43,7 +43,7 @@ _MAX_MARKS = 5000
 _ASSETS = resources.files(__package__) / "assets"
 
 
-CastOf = Callable[[str, str], Cast | None]
+CastOf = Callable[[str, str, int], Cast | None]
 
 
 def write(
@@ -56,8 +56,8 @@ def write(
     """Write a page, and return the number of calls in it.
 
     The records are ordered by time; `captures` is the directory of full captures, and `cast_of`
-    returns the recording of a server run's pane, if there is one. The file gets the page once that
-    is complete.
+    returns the recording of a server run's pane, if there is one of at most so many bytes. The file
+    gets the page once that is complete.
     """
     try:
         with _written(out) as file:
@@ -212,11 +212,13 @@ class _Page:
         """Embed the recordings of panes, as far as there is room."""
         for lane in self._lanes:
             run, pane = lane.pop("key")
-            found = self._cast_of(run, pane) if self._cast_of and pane else None
-            if found is None or self._cast_bytes + len(found.text) > MAX_CASTS_BYTES:
+            if not (self._cast_of and pane):
+                continue
+            found = self._cast_of(run, pane, MAX_CASTS_BYTES - self._cast_bytes)
+            if found is None:
                 continue
             self._cast_bytes += len(found.text)
-            facts = {"text": found.text, "began_at": found.began_at}
+            facts = {"text": found.text.decode(), "began_at": found.began_at}
             self._data(f"cast-{self._casts}", orjson.dumps(facts))
             lane["cast"] = self._casts
             lane["printed"] = found.marks(_MAX_MARKS)

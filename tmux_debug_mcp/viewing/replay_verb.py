@@ -1,66 +1,79 @@
-"""The verb `replay`: shows a pane of this or an earlier run as it was."""
+"""The verb `replay`, and `capture --at`: a pane of this or an earlier run, as it was."""
 
 import argparse
-import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import orjson
 
-from tmux_debug_mcp.errors import ToolError, first_of
+from tmux_debug_mcp.errors import ArgumentError, ToolError, first_of
 from tmux_debug_mcp.linux.users import user_name
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.options import value_of
-from tmux_debug_mcp.panes.capturing import capture_rows, capture_screen
-from tmux_debug_mcp.panes.people import session_for
+from tmux_debug_mcp.panes.capturing import capture, capture_rows, capture_screen
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.pictures.pillow import how_to_add_pillow
 from tmux_debug_mcp.settings import Settings, pane_environment, path_of, state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
-from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.tools.arguments import MAX_TEXT_LINES, Parser
+from tmux_debug_mcp.verbs.parsing import flag_of, in_verbs, parameters_of_tool, parse, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
-from .logs import FoundLog, cast, find, steps
-from .player import Player
+from .logs import FoundLog, cast, find
 from .replaying import open_replay
 
 _DESCRIPTION = """\
-Show a pane's screen at a given time, or play its output. The pane is one of a running server,
-or RUN/ID of a kept log. Without --at, its output is played
-in a terminal; elsewhere, its last screen is printed.
+Show a pane's screen as it was at a given time, or write a recording of its output. The pane is one
+of a running server, or RUN/ID of a kept log. Without --at, --png, --json or --cast, asciinema plays
+the recording.
 """
+_NO_PLAYER = (
+    "asciinema, which plays recordings, is not on PATH. Install it (https://asciinema.org), write "
+    "the recording with --cast FILE, or print the screen of one moment: --at -5s; --at -0s is the "
+    "end."
+)
 # A moment, as a person gives it: remarks about it, and its forms.
 _MAX_SHOWN = 60
 _AFTER = "--at {} is after the pane's last output. Showing the pane's end."
 _BEFORE = "--at {} is before the pane's start. Showing that start."
 _CURSOR = re.compile(r"[0-9]{1,18}")
 _AGE = re.compile(r"([+-]?)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_TIME_OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d+)?)?")
 _ADVICE = (
     "Give a cursor such as 4711, a time since the start such as 12.5s or 1m30s, one before the end "
     "such as -5s, or a time of day such as 14:05:30."
 )
-# Roughly the most pictures that an animation contains.
-_MAX_FRAMES = 400
-_MAX_NUMBER = 1e6
-# What a shell's `$?` is after SIGPIPE ended a program.
-_BROKEN_PIPE = 128 + signal.SIGPIPE
+# What a shell's `$?` is after a signal ended a program, without the signal's number.
+_SIGNALLED = 128
+# Players shorten longer pauses of a recording to this.
+_IDLE_S = 2.0
+# The lines that `capture` returns if it isn't told how many.
+_LINES = 100
+# The flags of `capture` that go with --at. The others read a log on, or search it.
+_WITH_AT = ("lines", "ansi")
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """What to replay: a log up to a cursor, as the arguments say, with these settings."""
+class _Moment:
+    """A log up to a cursor. The environment says which tmux is to show it."""
 
     found: FoundLog
     cursor: int
-    arguments: argparse.Namespace
-    settings: Settings
+    environ: Mapping[str, str]
 
 
 def add_arguments(replay: argparse.ArgumentParser) -> None:
@@ -71,68 +84,64 @@ def add_arguments(replay: argparse.ArgumentParser) -> None:
     add(
         "--at",
         metavar="WHEN",
-        help="a cursor (4711), a time since the start (12.5s, 1m30s) or before the end (-5s), or "
-        "a time of day (14:05:30)",
+        help="print the screen as it was at a cursor (4711), a time since the start (12.5s, "
+        "1m30s) or before the end (-5s), or a time of day (14:05:30)",
     )
-    add("--speed", metavar="N", type=_positive, default=1.0, help="play N times as fast")
-    add(
-        "--idle",
-        metavar="SECONDS",
-        type=_positive,
-        default=2.0,
-        help="the longest pause to keep (default 2)",
-    )
-    files = replay.add_mutually_exclusive_group()
-    files.add_argument("--png", metavar="FILE", help="write a picture")
-    pictures = "write a picture, or an animation without --at"
-    files.add_argument("--svg", metavar="FILE", help=pictures)
-    files.add_argument("--cast", metavar="FILE", help="write a recording, asciicast v2")
-    files.add_argument("--json", action="store_true", help="print the screen as JSON")
+    forms = replay.add_mutually_exclusive_group()
+    forms.add_argument("--png", metavar="FILE", help="write the screen, or the last, as a picture")
+    forms.add_argument("--json", action="store_true", help="print the screen, or the last, as JSON")
+    forms.add_argument("--cast", metavar="FILE", help="write a recording, asciicast v2")
     add("--log-dir", metavar="DIR", help="where the logs are kept (TMUX_DEBUG_LOG_DIR)")
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < _MAX_NUMBER:  # also no NaN
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
-    return value
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
     """Run the verb and return its exit status; CommandError if it can't be done."""
     arguments = parser_of(VERBS["replay"]).parse_args(_joined(words))
-    given = arguments.log_dir or value_of("log-dir", environ)
-    directory = path_of(given) or state_directory(environ) / "logs"
-    found = find(arguments.pane, directory, user_name(), environ)
-    cursor = found.log.size
-    if arguments.at is not None:
-        cursor, remark = cursor_of(arguments.at, found.log.timing, cursor)
-        if remark:
-            sys.stderr.write(f"tmux-debug: {remark}\n")
-    tmux = value_of("tmux", environ)
-    settings = Settings(
-        env=pane_environment(environ, ["TMUX*"]),
-        cwd=Path("/"),
-        tmux=shutil.which(tmux) or tmux,
-        runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
-    )
-    wish = _Wish(found, cursor, arguments, settings)
-    # A pipe without a reader must not end this process, which has to end its tmux server.
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    if arguments.cast and arguments.at is not None:
+        raise CommandError("--cast records the whole log, and --at is one moment. Omit one.")
+    if arguments.png:
+        _check_pillow()
+    plays = arguments.at is None and not (arguments.png or arguments.json or arguments.cast)
+    found = _find(arguments.pane, arguments.log_dir, environ)
+    with closing(found.log):
+        if plays:
+            return _play(found, environ)
+        if arguments.cast:
+            _write(arguments.cast, cast(found.log, found.name, _IDLE_S))
+        else:
+            moment = _Moment(found, _cursor(arguments.at, found), environ)
+            if arguments.png:
+                _write(arguments.png, [_at(moment, _drawn)])
+            else:
+                _print(moment, _screen, is_json=arguments.json)
+    return 0
+
+
+def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
+    """Run `capture --at`: print what `capture` would have printed at that moment."""
+    verb = VERBS["capture"]
+    words = _joined(words)
+    request = parse([verb.name, *words], {})
+    moment_given = parser_of(verb).parse_args(words).at
+    for name in request.arguments.keys() - {"pane_id", *_WITH_AT}:
+        raise CommandError(
+            f"{flag_of(name)} can't be combined with --at, which shows the pane at one moment. "
+            "Omit one of them."
+        )
     try:
-        return _shown(wish)
-    except (ToolError, OSError, BaseExceptionGroup) as error:
-        cause = first_of(error)
-        if isinstance(cause, BrokenPipeError):  # of standard output
-            os._exit(_BROKEN_PIPE)
-        if isinstance(cause, ToolError | CommandError):
-            raise CommandError(str(cause)) from error
-        raise
-    finally:
-        found.log.close()
+        given = Parser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
+    except ArgumentError as error:
+        raise CommandError(in_verbs(str(error), verb)) from None
+    lines = min(given.get("lines", _LINES), MAX_TEXT_LINES)
+
+    async def captured(pane: Pane) -> str:
+        return await capture(pane, lines, ansi=given.get("ansi", False))
+
+    found = _find(given["pane_id"], "", environ)
+    with closing(found.log):
+        moment = _Moment(found, _cursor(moment_given, found), environ)
+        _print(moment, captured, is_json=request.is_json, is_quiet=request.is_quiet)
+    return 0
 
 
 def _joined(words: list[str]) -> list[str]:
@@ -141,6 +150,22 @@ def _joined(words: list[str]) -> list[str]:
         return words
     place = words.index("--at")
     return [*words[:place], f"--at={words[place + 1]}", *words[place + 2 :]]
+
+
+def _find(target: str, log_dir: str | None, environ: Mapping[str, str]) -> FoundLog:
+    given = log_dir or value_of("log-dir", environ)
+    directory = path_of(given) or state_directory(environ) / "logs"
+    return find(target, directory, user_name(), environ)
+
+
+def _cursor(moment: str | None, found: FoundLog) -> int:
+    """Return the cursor of a moment, the end for None; what is odd about it is printed."""
+    if moment is None:
+        return found.log.size
+    cursor, remark = cursor_of(moment, found.log.timing, found.log.size)
+    if remark:
+        sys.stderr.write(f"tmux-debug: {remark}\n")
+    return cursor
 
 
 def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
@@ -173,14 +198,11 @@ def _last_s(timing: Timing) -> float:
 
 
 def _seconds_to(moment: str, timing: Timing) -> float:
-    """Return the seconds from the start to a time, or to a time of day on the start's date."""
-    began = datetime.fromtimestamp(timing.began_at).astimezone()
-    given = moment
-    if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d+)?)?", moment):
-        hours, _, others = moment.partition(":")
-        given = f"{began:%Y-%m-%d}T{hours:0>2}:{others}"
+    """Return the seconds from the start to a time or a time of day."""
     try:
-        return datetime.fromisoformat(given).astimezone().timestamp() - timing.began_at
+        if _TIME_OF_DAY.fullmatch(moment):
+            return _seconds_to_time_of_day(moment, timing)
+        return datetime.fromisoformat(moment).astimezone().timestamp() - timing.began_at
     except (ValueError, OverflowError):  # the latter before the year 1 or after 9999
         shown = visible(moment[:_MAX_SHOWN])
         raise CommandError(
@@ -188,59 +210,96 @@ def _seconds_to(moment: str, timing: Timing) -> float:
         ) from None
 
 
-def _shown(wish: _Wish) -> int:
-    arguments = wish.arguments
-    if arguments.cast:
-        pieces = cast(wish.found.log, wish.found.name, arguments.idle)
-        _write(arguments.cast, b"".join(pieces))
-        return 0
-    if arguments.png:
-        try:
-            import PIL  # noqa: F401, PLC0415
-        except ImportError:
-            raise CommandError(
-                "--png needs Pillow; --svg doesn't. Install it: pip install "
-                "'tmux-debug-mcp[screenshot]'"
-            ) from None
-    is_file = arguments.png or arguments.svg or arguments.json
-    plays = arguments.at is None and not is_file and os.isatty(0) and os.isatty(1)
-    if plays:
-        return anyio.run(_play, wish)
-    if arguments.svg and arguments.at is None:
-        return anyio.run(_animate, wish)
-    return anyio.run(_show_moment, wish)
+def _seconds_to_time_of_day(moment: str, timing: Timing) -> float:
+    """Return the seconds to when it was that time during the log, or nearest to the log."""
+    hours, _, others = moment.partition(":")
+    wanted = time.fromisoformat(f"{hours:0>2}:{others}")
+    last_s = _last_s(timing)
+    first, last = (
+        datetime.fromtimestamp(timing.began_at + at_s).astimezone().date() for at_s in (0.0, last_s)
+    )
+    times = [
+        datetime.combine(first + timedelta(days=day), wanted).astimezone()
+        for day in range(-1, (last - first).days + 2)
+    ]
+    seconds = {at: at.timestamp() - timing.began_at for at in times}
+    within = [at for at in times if 0 <= seconds[at] <= last_s]
+    if len(within) > 1:
+        dates = " or ".join(f"{at:%Y-%m-%dT}{at:%H:%M:%S}" for at in within[-2:])
+        raise CommandError(
+            f"It was {visible(moment)} {len(within)} times while the pane ran. Give the date, such "
+            f"as --at {dates}."
+        )
+    return seconds[min(times, key=lambda at: max(-seconds[at], seconds[at] - last_s, 0.0))]
 
 
-async def _show_moment(wish: _Wish) -> int:
-    arguments = wish.arguments
-    async with open_replay(wish.found.log, wish.settings) as replay:
-        await replay.advance(wish.cursor)
-        screen = await capture_screen(replay.pane)
-        if arguments.png:
-            from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it needs Pillow
+def _at(moment: _Moment, read: Callable[[Pane], Awaitable[_T]]) -> _T:
+    """Return what is read of a pane that shows the moment."""
+    tmux = value_of("tmux", moment.environ)
+    settings = Settings(
+        env=pane_environment(moment.environ, ["TMUX*"]),
+        cwd=Path("/"),
+        tmux=shutil.which(tmux) or tmux,
+        runtime_dir=moment.environ.get("XDG_RUNTIME_DIR", ""),
+    )
 
-            _write(arguments.png, draw(screen))
-        elif arguments.svg:
-            from tmux_debug_mcp.pictures.svg import svg  # noqa: PLC0415
+    async def shown() -> _T:
+        async with open_replay(moment.found.log, settings) as replay:
+            await replay.advance(moment.cursor)
+            return await read(replay.pane)
 
-            _write(arguments.svg, svg(screen, title=wish.found.name).encode())
-        else:
-            in_colour = sys.stdout.isatty() and not arguments.json
-            text = await capture_rows(replay.pane, 0, screen.height - 1, ansi=in_colour)
-            _print_moment(wish, text.rstrip("\n"), (screen.columns, screen.height))
-    return 0
+    # If the program in the pane ends, that must not end this process, which has a tmux server.
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        return anyio.run(shown)
+    except (ToolError, BaseExceptionGroup) as error:
+        cause = first_of(error)
+        if isinstance(cause, ToolError | CommandError):
+            raise CommandError(str(cause)) from error
+        raise
+    finally:
+        signal.signal(signal.SIGPIPE, before)
 
 
-def _print_moment(wish: _Wish, text: str, size: tuple[int, int]) -> None:
-    timing = wish.found.log.timing
-    at_s = min(timing.time_of(wish.cursor), _last_s(timing))
-    moment = datetime.fromtimestamp(timing.began_at + at_s).astimezone()
-    columns, rows = size
-    if wish.arguments.json:
+def _check_pillow() -> None:
+    try:
+        import PIL  # noqa: F401, PLC0415
+    except ImportError:
+        raise CommandError(f"--png needs Pillow. Install it: {how_to_add_pillow()}") from None
+
+
+async def _drawn(pane: Pane) -> bytes:
+    from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it needs Pillow
+
+    return draw(await capture_screen(pane))
+
+
+async def _screen(pane: Pane) -> str:
+    text = await capture_rows(pane, 0, pane.log.rows - 1, ansi=sys.stdout.isatty())
+    return text.rstrip("\n")
+
+
+def _print(
+    moment: _Moment,
+    read: Callable[[Pane], Awaitable[str]],
+    *,
+    is_json: bool,
+    is_quiet: bool = False,
+) -> None:
+    """Print what is read of a pane that shows the moment, and then which moment it is."""
+
+    async def with_size(pane: Pane) -> tuple[str, int, int]:
+        return await read(pane), pane.log.columns, pane.log.rows
+
+    text, columns, rows = _at(moment, with_size)
+    found, timing = moment.found, moment.found.log.timing
+    at_s = min(timing.time_of(moment.cursor), _last_s(timing))
+    when = datetime.fromtimestamp(timing.began_at + at_s).astimezone()
+    if is_json:
         facts = {
-            "pane": wish.found.id,
-            "cursor": wish.cursor,
-            "ts": moment.isoformat(timespec="milliseconds"),
+            "pane": found.id,
+            "cursor": moment.cursor,
+            "ts": when.isoformat(timespec="milliseconds"),
             "columns": columns,
             "rows": rows,
             "text": text,
@@ -249,65 +308,33 @@ def _print_moment(wish: _Wish, text: str, size: tuple[int, int]) -> None:
         return
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-    status = (
-        f"[{wish.found.id} {wish.found.name} at cursor {wish.cursor} of {wish.found.log.size}, "
-        f"{at_s:.1f} s after its start, {moment:%Y-%m-%d %H:%M:%S}; screen {columns}x{rows}]"
-    )
-    sys.stderr.write(status + "\n")
-
-
-async def _animate(wish: _Wish) -> int:
-    from tmux_debug_mcp.pictures.svg import animation  # noqa: PLC0415
-
-    frames = []
-    at_s = 0.0
-    cursors = steps(wish.found.log)
-    every = len(cursors) // _MAX_FRAMES + 1
-    async with open_replay(wish.found.log, wish.settings) as replay:
-        for cursor, pause_s in _paced(cursors[::every] + cursors[-1:], wish):
-            await replay.advance(cursor)
-            at_s += pause_s
-            frames.append((at_s, await capture_screen(replay.pane)))
-    picture = animation(frames, title=wish.found.name)
-    _write(wish.arguments.svg, picture.encode())
-    return 0
-
-
-def _paced(cursors: Iterable[int], wish: _Wish) -> Iterator[tuple[int, float]]:
-    """Yield cursors, each with the seconds since the one before, at the wanted speed."""
-    last_s = 0.0
-    for cursor in cursors:
-        now_s = wish.found.log.timing.time_of(cursor)
-        yield cursor, min(now_s - last_s, wish.arguments.idle) / wish.arguments.speed
-        last_s = now_s
-
-
-async def _play(wish: _Wish) -> int:
-    """Play the log in this terminal, until the person leaves."""
-    found, arguments = wish.found, wish.arguments
-    cursors = {cursor: found.log.timing.time_of(cursor) for cursor in steps(found.log)}
-    async with (
-        open_replay(found.log, wish.settings) as replay,
-        session_for(replay.engine, replay.pane, "you") as session,
-        anyio.create_task_group() as tasks,
-    ):
-        player = Player(replay, session, found.name, arguments.speed, arguments.idle)
-        tasks.start_soon(player.play, cursors)
-        argv = [wish.settings.tmux, *session.arguments]
-        # tmux's message when it ends is not news.
-        await anyio.run_process(
-            argv, stdout=subprocess.DEVNULL, stderr=None, check=False, env=wish.settings.env
+    if not is_quiet:
+        sys.stderr.write(
+            f"[{found.id} {found.name} at cursor {moment.cursor} of {found.log.size}, "
+            f"{at_s:.1f} s after its start, {when:%Y-%m-%d %H:%M:%S}; screen {columns}x{rows}]\n"
         )
-        tasks.cancel_scope.cancel()
-    return 0
 
 
-def _write(path: str, data: bytes) -> None:
+def _play(found: FoundLog, environ: Mapping[str, str]) -> int:
+    """Have asciinema play a log, and return its exit status."""
+    player = shutil.which("asciinema", path=environ.get("PATH"))
+    if player is None:
+        raise CommandError(_NO_PLAYER)
+    with tempfile.TemporaryFile() as file:  # it has no name, so nothing is left of it
+        file.writelines(cast(found.log, found.name, _IDLE_S))
+        file.flush()
+        argv = [player, "play", f"/proc/self/fd/{file.fileno()}"]
+        status = subprocess.run(argv, pass_fds=[file.fileno()], check=False).returncode
+    return status if status >= 0 else _SIGNALLED - status
+
+
+def _write(path: str, pieces: Iterable[bytes]) -> None:
     if path == "-":
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.writelines(pieces)
         return
     try:
-        Path(path).write_bytes(data)
+        with open(path, "wb") as file:
+            file.writelines(pieces)
     except OSError as error:
         raise CommandError(
             f"{path} can't be written ({error.strerror}). Choose another file."

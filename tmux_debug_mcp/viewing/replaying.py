@@ -5,7 +5,6 @@ cursor, and the terminal is resized where it was resized. The log reaches the vi
 by way of tmux.
 """
 
-import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -17,7 +16,7 @@ import anyio
 
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.creation import NewPane
-from tmux_debug_mcp.panes.engine import Engine, open_engine
+from tmux_debug_mcp.panes.engine import open_engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 
@@ -25,31 +24,25 @@ _PIECE_BYTES = 1 << 16
 _POLL_S = 0.002
 # Time for the pane's program to open the pipe.
 _START_S = 10.0
-# Prints what comes through a pipe, and passes keys on through another. The terminal is raw, since
-# the bytes of a log came out of a terminal, which has already changed the ends of lines.
+# Prints what comes through a pipe. The terminal is raw, since the bytes of a log came out of a
+# terminal, which has already changed the ends of lines.
 _PRINT = """
-import shutil, sys, threading, tty
-
-def copy(source, target):
-    with open(source, "rb", 0) as source, open(target, "wb", 0) as target:
-        shutil.copyfileobj(source, target)
+import shutil, sys, tty
 
 tty.setraw(0)
-threading.Thread(target=copy, args=(0, sys.argv[2]), daemon=True).start()
-copy(sys.argv[1], 1)
+with open(sys.argv[1], "rb", 0) as source, open(1, "wb", 0) as terminal:
+    shutil.copyfileobj(source, terminal)
 """
 
 
 class Replay:
     """A log, replayed in a pane up to `cursor`. Make one with `open_replay`.
 
-    The pane prints what is written to `pipe`; what is typed there can be read from `keys`.
+    The pane prints what is written to `pipe`.
     """
 
-    def __init__(self, log: Log, engine: Engine, pane: Pane, pipe: int, keys: int) -> None:
-        self.engine = engine
+    def __init__(self, log: Log, pane: Pane, pipe: int) -> None:
         self.pane = pane
-        self.keys = keys
         self.cursor = log.kept_from
         self._log = log
         self._pipe = pipe
@@ -103,20 +96,17 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
     async with open_engine(settings) as engine:
         # The supervisor removes this directory, even after a SIGKILL of this process.
         directory = (await engine.host.connected()).directory
-        printed, typed = directory / "printed", directory / "typed"
-        for fifo in (printed, typed):
-            os.mkfifo(fifo, 0o600)
-        program = (sys.executable, "-I", "-S", "-c", _PRINT, str(printed), str(typed))
+        printed = directory / "printed"
+        os.mkfifo(printed, 0o600)
+        program = (sys.executable, "-I", "-S", "-c", _PRINT, str(printed))
         pane = await engine.create(
             NewPane("replay", program=program, columns=timing.columns, rows=timing.rows)
         )
-        with contextlib.ExitStack() as opened:
-            # Also open for writing, so that reading never comes to an end.
-            keys = os.open(typed, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-            opened.callback(os.close, keys)
-            pipe = await _open_for_writing(printed)
-            opened.callback(os.close, pipe)
-            yield Replay(log, engine, pane, pipe, keys)
+        pipe = await _open_for_writing(printed)
+        try:
+            yield Replay(log, pane, pipe)
+        finally:
+            os.close(pipe)
 
 
 async def _open_for_writing(fifo: Path) -> int:

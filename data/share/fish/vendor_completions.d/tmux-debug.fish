@@ -101,12 +101,9 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l captures
 complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l log-dir
 complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l at
-complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l speed
-complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l idle
 complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l png
-complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l svg
-complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l cast
 complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l json
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l cast
 complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l log-dir
 complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from doctor' -l help
