@@ -101,14 +101,14 @@ class Page:
 
     def click_lane(self, lane: int, place: float) -> None:
         """Click into the timeline: in a lane, at a place from 0, its left end, to 1."""
-        box = self.tab.locator("#lanes").bounding_box()
+        box = self.tab.locator("#tall").bounding_box()
         assert box
         left = box["x"] + LABELS
         self.tab.mouse.click(left + (box["width"] - LABELS) * place, box["y"] + lane_middle(lane))
 
     def lane_is_in_view(self, lane: int) -> bool:
         seen = self.tab.locator("#timeline").bounding_box()
-        box = self.tab.locator("#lanes").bounding_box()
+        box = self.tab.locator("#tall").bounding_box()
         assert seen
         assert box
         middle = float(box["y"]) + lane_middle(lane)
@@ -327,6 +327,27 @@ def test_lane_of_the_selected_call_is_scrolled_into_view(page_of: Callable[..., 
     page.tab.locator("#timeline").evaluate("timeline => { timeline.scrollTop = 400; }")
     page.press("+")
     assert page.lane_is_in_view(0)
+
+
+def test_timeline_of_very_many_panes_is_drawn_where_it_is_scrolled_to(
+    page_of: Callable[..., Page],
+) -> None:
+    """Browsers draw nothing into a canvas of more than 32,767 pixels."""
+    page = page_of(*({"pane_id": f"pane-{number}"} for number in range(3000)))
+    page.timeline()
+    page.tab.evaluate(NOTE_TEXTS)
+
+    page.press("End")
+    page.timeline()
+    assert page.lane_is_in_view(2999)
+    noted = {text for text, _, _ in page.tab.evaluate("noted")}
+    assert "pane-2999" in noted
+    assert "pane-0" not in noted
+    size = page.tab.evaluate("[canvas.height, tall.clientHeight]")
+    assert size[0] <= DESKTOP["height"]
+    assert size[1] > 3000 * 24
+    page.click_lane(2999, 0.02)
+    assert "pane-2999" in page.detail()
 
 
 @pytest.mark.parametrize("milliseconds", [10_020, 10_400, 1000])

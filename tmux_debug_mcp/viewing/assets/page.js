@@ -11,6 +11,8 @@ const element = (id) => document.getElementById(id);
 const list = element("list");
 const space = element("space");
 const detail = element("detail");
+const timeline = element("timeline");
+const tall = element("tall"); // as high as all lanes, of which the canvas shows those in view
 const canvas = element("lanes");
 const search = element("search");
 const narrow = matchMedia("(max-width: 700px)");
@@ -83,11 +85,18 @@ const timeOf = (ms) => timeFormat.format(new Date(clock + ms));
 
 const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
+// As the table has it.
 function duration(ms) {
   if (ms < 0) return "";
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`;
-  return `${Math.floor(ms / 60000)} m ${Math.round((ms % 60000) / 1000)} s`;
+  if (ms < 99.5) return `${ms.toFixed(0)} ms`;
+  if (ms < 99950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  const two = (number) => String(number % 60).padStart(2, "0");
+  if (minutes < 60) return `${minutes}m ${two(seconds)}s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 100) return `${hours}h ${two(minutes)}m`;
+  return `${Number((ms / 864e5).toPrecision(3))} d`;
 }
 
 const isCall = (item) => typeof item === "number";
@@ -299,11 +308,11 @@ function* findingLines(number) {
 // again, and that one `grows`.
 
 const FORWARD = /\u001b\[[0-9]*C/g;
-// The end of a line, or a move to another one.
-const BREAKS = /\r*\n|\r|\u001b\[[0-9;]*[ABE-HJdf]|\u001b\[\?1049[hl]/g;
+// The end of a line, or a move to another one. Lines that are empty because of it are left out.
+const BREAKS = /[\r\n]|\u001b\[[0-9;]*[ABE-HJdf]|\u001b\[\?1049[hl]/g;
 const SEQUENCES = /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b\[[0-?]*[ -/]*[@-~]|\u001b[ -/]*[0-~]/g;
-// What the next piece of output may continue.
-const BEGUN = /(?:\r+|\u001b(?:\[[0-?]*[ -/]*|\][^\u0007\u001b]{0,4096}\u001b?|[ -/]*)?)$/;
+// What the next piece of output may continue. It is limited, or each piece would make it longer.
+const BEGUN = /\u001b(?:\[[0-?]{0,4096}[ -/]{0,16}|\][^\u0007\u001b]{0,4096}\u001b?|[ -/]{0,16})?$/;
 const LONGEST = 1000;
 const recordings = new Map(); // lines that were read, by the numbers of their lanes
 
@@ -509,8 +518,9 @@ function drawLanes() {
 }
 
 function paint() {
-  const width = canvas.parentElement.clientWidth;
-  const height = AXIS + lanes.length * laneHeight() + 6;
+  tall.style.height = `${AXIS + lanes.length * laneHeight() + 6}px`;
+  const width = timeline.clientWidth;
+  const height = timeline.clientHeight;
   const ratio = devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
@@ -520,10 +530,14 @@ function paint() {
   const pen = canvas.getContext("2d");
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
-  paintAxis(pen, width, height);
+  pen.translate(0, -timeline.scrollTop);
+  paintAxis(pen, width, timeline.scrollTop + height);
   paintBars(pen, width);
-  paintLabels(pen, width);
+  paintLabels(pen);
 }
+
+const isInView = (number) =>
+  barTop(number) + laneHeight() > timeline.scrollTop && barTop(number) - laneHeight() < timeline.scrollTop + timeline.clientHeight;
 
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5];
 
@@ -557,11 +571,11 @@ function paintBars(pen, width) {
   const drawn = new Float64Array(lanes.length * 3).fill(-1e9); // how far bars reach so far
   pen.save();
   pen.beginPath();
-  pen.rect(labelWidth(), 0, width, canvas.height);
+  pen.rect(labelWidth(), timeline.scrollTop, width, timeline.clientHeight);
   pen.clip();
   paintMarks(pen, width);
   for (const item of shown) {
-    if (begin(item) > last || end(item) < first) continue;
+    if (begin(item) > last || end(item) < first || !isInView(laneOf(item))) continue;
     const kind = laneOf(item) * 3 + (isCall(item) ? Number(failed(item)) : 2);
     const left = xOf(begin(item), width);
     const right = Math.max(left + 2, xOf(end(item), width));
@@ -585,6 +599,7 @@ function paintBars(pen, width) {
 function paintMarks(pen, width) {
   pen.fillStyle = colour("--faint");
   lanes.forEach((one, number) => {
+    if (!isInView(number)) return;
     for (const at of one.printed ?? []) {
       const ms = at - clock;
       if (ms >= first && ms <= last) pen.fillRect(xOf(ms, width), barTop(number) + BAR + 1, 1.5, 3);
@@ -595,6 +610,7 @@ function paintMarks(pen, width) {
 function paintLabels(pen) {
   pen.font = narrow.matches ? "10px system-ui, sans-serif" : "12px system-ui, sans-serif";
   lanes.forEach((one, number) => {
+    if (!isInView(number)) return;
     const middle = narrow.matches ? barTop(number) - 8 : barTop(number) + BAR / 2;
     pen.fillStyle = colour(narrow.matches ? "--faint" : "--text");
     const text = one.name.length > 20 ? `${one.name.slice(0, 19)}…` : one.name;
@@ -633,14 +649,13 @@ function reveal(item) {
 }
 
 function revealLane(item) {
-  const box = canvas.parentElement;
   const above = laneOf(item) * laneHeight(); // the axis stays in view, if there is room
   const bottom = AXIS + above + laneHeight();
-  box.scrollTop = Math.max(bottom - box.clientHeight, Math.min(above, box.scrollTop));
+  timeline.scrollTop = Math.max(bottom - timeline.clientHeight, Math.min(above, timeline.scrollTop));
 }
 
 function hit(x, y) {
-  const row = Math.floor((y - AXIS) / laneHeight());
+  const row = Math.floor((timeline.scrollTop + y - AXIS) / laneHeight());
   const width = canvas.clientWidth;
   let best = -1;
   let nearest = 6;
@@ -761,6 +776,7 @@ element("failures").addEventListener("click", () => {
 });
 element("help-button").addEventListener("click", () => element("help").showModal());
 list.addEventListener("scroll", drawList);
+timeline.addEventListener("scroll", drawLanes);
 new ResizeObserver(fitList).observe(list);
 addEventListener("resize", drawLanes);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawLanes);
