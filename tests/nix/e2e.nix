@@ -58,6 +58,12 @@ let
           header = "x-api-key";
           urlVariable = "KEYED_BASE_URL";
         }
+        {
+          host = "ported.example.com:8443";
+          variable = "PORTED_API_KEY";
+          header = "x-api-key";
+          urlVariable = "PORTED_BASE_URL";
+        }
       ];
     };
 

@@ -25,7 +25,8 @@ resolvers() {
 }
 
 add_key() {
-	local number=$1 name=$2 port=$3 variable=$4 header=$5 prefix=$6 value
+	local number=$1 name=$2 port=$3 variable=$4 header=$5 prefix=$6 value host=$2
+	[[ $port == 443 ]] || host+=:$port
 	value=${!variable-}
 	unset "$variable"
 	# Others would end the string of nginx, or begin a variable of it.
@@ -36,7 +37,7 @@ add_key() {
 		set \$host_outside $name;
 		location / {
 			proxy_pass https://\$host_outside:$port;
-			proxy_set_header Host $name;
+			proxy_set_header Host $host;
 			proxy_set_header $header \"$prefix$value\";
 			proxy_set_header Connection \"\";
 			proxy_ssl_name $name;

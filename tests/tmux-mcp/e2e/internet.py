@@ -26,6 +26,7 @@ NAMES = {
     "api.example.com": [PUBLIC],
     "keyed.example.com": [PUBLIC],
     "limited.example.com": [PUBLIC],
+    "ported.example.com": [PUBLIC],
     "plain.example.net": [PUBLIC],
     "evil.example": [PUBLIC],
     "a.example.org": [PUBLIC],

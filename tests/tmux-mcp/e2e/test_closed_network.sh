@@ -51,7 +51,7 @@ export TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS="${flags[*]} --network=container:$in
 # A namespace of users has its own of the network.
 ((!EUID)) || TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS+=" --userns=container:$internet"
 export XDG_STATE_HOME=$work/state
-export KEYED_API_KEY=the-real-key
+export KEYED_API_KEY=the-real-key PORTED_API_KEY=the-other-key
 sandbox=$SANDBOX_CLOSED
 
 # What must fail before anything starts.
@@ -91,6 +91,8 @@ gives "an allowed host, from Python" \
 	"GET 443 api.example.com /p"
 gives "a large upload" "head -c 3000000 /dev/zero | tr '\\0' x | $get --data-binary @- http://plain.example.net/x | wc -c" 3000030
 gives "a request with a key" "$get \$KEYED_BASE_URL/v1?a=1" "GET 443 keyed.example.com /v1?a=1"
+gives "a request with a key, to another port" "$get \$PORTED_BASE_URL/v1" "GET 8443 ported.example.com:8443 /v1"
+[[ $(<"$record") == *"ported.example.com:8443 /v1 key=the-other-key"* ]] || fail "the other key was not added: $(<"$record")"
 [[ $(<"$record") == *"keyed.example.com /v1?a=1 key=the-real-key"* ]] || fail "the key was not added: $(<"$record")"
 
 # The network itself.
@@ -205,10 +207,10 @@ stop_server
 # What left, whatever the commands said of it.
 while read -r kind first rest; do
 	case $kind in
-	name) [[ $first =~ ^(api|keyed)\.example\.com$|^plain\.example\.net$|^[a-z0-9]+\.example\.org$ ]] || fail "asked for the name $first" ;;
+	name) [[ $first =~ ^(api|keyed|ported)\.example\.com$|^plain\.example\.net$|^[a-z0-9]+\.example\.org$ ]] || fail "asked for the name $first" ;;
 	request)
 		[[ $first == "$public" || $first == 2606:2800:21f:cb07::1 ]] || fail "a request to $first: $rest"
-		[[ $rest =~ ^[A-Z]+\ (443\ ([Aa][Pp][Ii]|keyed)\.[Ee]xample\.(com|COM)|443\ [a-z]+\.example\.org|80\ plain\.example\.net)\ / ]] || fail "a request: $rest"
+		[[ $rest =~ ^[A-Z]+\ (443\ ([Aa][Pp][Ii]|keyed)\.[Ee]xample\.(com|COM)|443\ [a-z]+\.example\.org|8443\ ported\.example\.com:8443|80\ plain\.example\.net)\ / ]] || fail "a request: $rest"
 		[[ $rest != *"key=mine"* ]] || fail "another key: $rest"
 		;;
 	esac
