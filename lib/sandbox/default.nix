@@ -12,21 +12,34 @@ let
 
   profiles = import ./profiles.nix { inherit pkgs; };
 
+  # What starts programs on the host: of each client in tmux_debug_mcp/clients/table.py, its servers, hooks, agents,
+  # commands, skills, plugins and tasks; of git and direnv, what they run.
   protectDefault = [
+    ".agents"
     ".claude/agents"
     ".claude/commands"
     ".claude/hooks"
     ".claude/settings*.json"
     ".claude/skills"
+    ".codex"
+    ".cursor"
+    ".devcontainer"
+    ".devcontainer.json"
     ".envrc"
+    ".gemini"
     ".git/commondir"
     ".git/config"
     ".git/config.worktree"
     ".git/hooks"
+    ".goose"
     ".husky"
     ".idea"
     ".mcp.json"
+    ".opencode"
     ".vscode"
+    ".zed"
+    "opencode.json"
+    "opencode.jsonc"
   ];
 
   options = import ./options.nix {

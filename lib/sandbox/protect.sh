@@ -18,16 +18,17 @@ telling=(.git .git/commondir .git/config .git/config.worktree HEAD flake.nix she
 awaited=()
 most=1000
 
-# Refuses what can be changed by another name, and protects what links in a protected directory lead to.
+# Refuses what can be changed by another name, and protects what links in a protected directory lead to. A path may end with
+# a line feed, which `$(...)` would drop.
 protect_contents() {
 	local path=$1 other link target direct
 	other=$(find "$dir/$path" ! -type d -links +1 -print -quit)
 	[[ -z $other ]] || fail "${other@Q} has a hard link, through which it could be changed. Replace it with a copy: cp -p"
 	while IFS= read -r -d '' link; do
-		direct=$(readlink -- "$link")
+		IFS= read -r -d '' direct < <(readlink --zero -- "$link")
 		[[ $direct == /* ]] || direct=${link%/*}/$direct
-		direct=$(realpath --no-symlinks --canonicalize-missing -- "$direct")
-		target=$(realpath --canonicalize-missing -- "$link")
+		IFS= read -r -d '' direct < <(realpath --zero --no-symlinks --canonicalize-missing -- "$direct")
+		IFS= read -r -d '' target < <(realpath --zero --canonicalize-missing -- "$link")
 		[[ $dir/ != "${target%/}"/* ]] || fail "${link@Q} leads to the whole project, which must stay writable. Remove it."
 		[[ $target == "$dir"/* || $direct == "$dir"/* ]] || continue
 		[[ $direct == "$target" ]] ||

@@ -6,11 +6,13 @@ Run by `./dev e2e`, with hostpkgs in place of nixpkgs.
 import json
 import re
 import subprocess
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
 
 import pytest
 from nix.flake import ROOT, SYSTEM, evaluate, fenced, nix, output, tools_of
 
+from tmux_debug_mcp.clients.table import CLIENTS, Homes
 from tmux_debug_mcp.tools import debug
 
 HERE = ROOT / "tests" / "nix"
@@ -49,6 +51,36 @@ def test_all_systems_evaluate() -> None:
             "protectDefault",
             "sandboxOptions",
         ]
+
+
+# What a client runs of a project besides its servers: hooks, agents, skills, plugins, tasks.
+RUN_BY = {
+    "claude-code": [
+        *(".claude/settings.json", ".claude/settings.local.json"),
+        *(f".claude/{directory}/any" for directory in ("agents", "commands", "hooks", "skills")),
+    ],
+    "codex": [".codex/hooks.json", ".codex/rules/any", ".agents/skills/any"],
+    "gemini": [".gemini/commands/any", ".gemini/extensions/any", ".gemini/.env"],
+    "opencode": ["opencode.jsonc", ".opencode/plugin/any", ".opencode/opencode.json"],
+    "vscode": [".vscode/tasks.json", ".devcontainer/devcontainer.json", ".devcontainer.json"],
+    "cursor": [".cursor/hooks.json", ".cursor/commands/any"],
+    "zed": [".zed/settings.json", ".zed/tasks.json", ".zed/debug.json"],
+    "goose": [".goose/recipes/any", ".agents/skills/any"],
+}
+
+
+def test_what_each_client_runs_of_a_project_is_protected() -> None:
+    """A client that is new in the table needs a row above, even if it runs nothing."""
+    patterns = evaluate(f".#legacyPackages.{SYSTEM}.lib.protectDefault")
+    project = Path("/project")
+    for name, client in CLIENTS.items():
+        sources = client.sources(Homes({"HOME": "/home"}, project))
+        servers = [
+            str(source.path.relative_to(project)) for source in sources if source.is_of_project
+        ]
+        for path in (*servers, *RUN_BY[name]):
+            above = [path, *map(str, PurePath(path).parents)]
+            assert any(fnmatchcase(one, pattern) for one in above for pattern in patterns), path
 
 
 def nix_commands() -> list[str]:

@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.sh" || exit
 own() { ((EUID)) || chown -hR 1000:1000 "$1"; }
 
 # A repository, with all that is protected by default.
-mkdir -p "$ws"/.git/hooks "$ws"/.claude/{agents,commands,hooks,other,skills/own} "$ws/.vscode" "$ws/.idea" "$ws"/src/{hooks,skills/shared} "$ws/.husky"
+mkdir -p "$ws"/.git/hooks "$ws"/.claude/{agents,commands,hooks,other,skills/own} "$ws"/.{agents/skills,codex,cursor,gemini,goose,opencode/plugin,zed} "$ws/.vscode" "$ws/.idea" "$ws"/src/{hooks,skills/shared} "$ws/.husky"
 printf '#!/bin/sh\necho good\n' >"$ws/.git/hooks/pre-commit"
 echo 'echo shared' >"$ws/src/hooks/shared"
 ln -s ../../src/hooks/shared "$ws/.git/hooks/post-commit"
@@ -19,10 +19,12 @@ ln -s ../../src/skills/shared "$ws/.claude/skills/shared"
 printf '[core]\n\tbare = false\n' >"$ws/.git/config"
 echo 'ref: refs/heads/main' >"$ws/.git/HEAD"
 echo good >"$ws/.envrc"
+servers=(.codex/config.toml .cursor/mcp.json .gemini/settings.json .goose/own .opencode/plugin/own.js .zed/settings.json .agents/skills/own opencode.json opencode.jsonc .devcontainer.json)
+for file in "${servers[@]}"; do echo '{}' >"$ws/$file"; done
 echo '{}' | tee "$ws/.mcp.json" "$ws/.claude/settings.json" "$ws/.claude/settings.local.json" >"$ws/.vscode/tasks.json"
 echo '<project/>' >"$ws/.idea/workspace.xml"
 own "$ws"
-snapshot() { (cd "$ws" && find .git/hooks .git/config .husky src/hooks src/skills .envrc .mcp.json .claude/{settings*,agents,commands,hooks,skills} .vscode .idea -exec stat -c '%n %i %a %s %Y' {} + -type f -exec sha256sum {} + | sort); }
+snapshot() { (cd "$ws" && find .git/hooks .git/config .husky src/hooks src/skills .envrc .mcp.json .claude/{settings*,agents,commands,hooks,skills} .vscode .idea "${servers[@]}" -exec stat -c '%n %i %a %s %Y' {} + -type f -exec sha256sum {} + | sort); }
 before=$(snapshot)
 
 denied=("Read-only file system" "Device or resource busy" "Invalid cross-device link" "ermission denied" "Operation not permitted" "File exists" "cannot")
@@ -35,12 +37,12 @@ try_to_change() {
 	gives "a file that is replaced as editors do" "echo new >src/new; mv src/new src/made; cat src/made" new
 	gives "what is protected can be read" "cat .envrc; tail -n 1 .git/hooks/pre-commit" $'good\necho good'
 
-	for file in .git/config .git/hooks/pre-commit .git/hooks/post-commit src/hooks/shared .husky/pre-push .claude/agents/one.md .claude/commands/one.md .claude/skills/own/SKILL.md .claude/skills/shared/SKILL.md src/skills/shared/SKILL.md .envrc .mcp.json .claude/settings.json .claude/settings.local.json .vscode/tasks.json .idea/workspace.xml; do
+	for file in .git/config .git/hooks/pre-commit .git/hooks/post-commit src/hooks/shared .husky/pre-push .claude/agents/one.md .claude/commands/one.md .claude/skills/own/SKILL.md .claude/skills/shared/SKILL.md src/skills/shared/SKILL.md .envrc .mcp.json .claude/settings.json .claude/settings.local.json .vscode/tasks.json .idea/workspace.xml "${servers[@]}"; do
 		denies "a write to $file" "echo evil >$file" "${denied[@]}"
 		denies "$file, removed" "rm -f $file" "${denied[@]}"
 		denies "$file, replaced" "echo evil >src/evil; mv -f src/evil $file" "${denied[@]}"
 	done
-	for directory in .git/hooks .vscode .idea .husky .claude/agents .claude/commands .claude/hooks .claude/skills src/skills/shared; do
+	for directory in .git/hooks .codex .cursor .gemini .zed .vscode .idea .husky .claude/agents .claude/commands .claude/hooks .claude/skills src/skills/shared; do
 		denies "a file in $directory" "echo evil >$directory/evil" "${denied[@]}"
 		denies "$directory, moved away" "mv $directory src/away" "${denied[@]}"
 		denies "$directory, moved away in its place" "mv -T $directory $directory.old" "${denied[@]}"
@@ -129,6 +131,9 @@ ln -s made "$ws/src/way"
 own "$ws"
 refuses "a link to a link" "leads through other links, which the sandbox could change"
 rm "$ws/src/way" "$ws/.vscode/way"
+ln -s $'../src/last\n' "$ws/.vscode/way"
+refuses "a link to a name that ends with a line feed" "contains a line feed, which podman can't take"
+rm "$ws/.vscode/way"
 for target in .. ../.. /; do
 	ln -s "$target" "$ws/.vscode/way"
 	refuses "a link to $target" "leads to the whole project, which must stay writable"
@@ -167,8 +172,9 @@ mkdir -p "$ws/.git/hooks" "$ws/.husky"
 echo "{ outputs = _: { }; }" >"$ws/flake.nix"
 echo "{ }" >"$ws/shell.nix"
 own "$ws"
-at_terminal "mkdir .vscode; echo x >.envrc; echo ../other >.git/commondir; echo y >>flake.nix; mkdir -p .claude; mkfifo .claude/settings.evil.json" \
-	"made or changed since the sandbox started: '.claude/settings.evil.json' '.envrc' '.git/commondir' '.vscode' 'flake.nix'. Check them before anything runs them."
+rm -r "$ws"/.{cursor,zed} "$ws"/opencode.json
+at_terminal "mkdir .vscode .cursor .zed; echo x | tee .cursor/mcp.json .zed/tasks.json >opencode.json; echo x >.envrc; echo ../other >.git/commondir; echo y >>flake.nix; mkdir -p .claude; mkfifo .claude/settings.evil.json" \
+	"made or changed since the sandbox started: '.claude/settings.evil.json' '.cursor' '.envrc' '.git/commondir' '.vscode' '.zed' 'flake.nix' 'opencode.json'. Check them before anything runs them."
 rm -r "$ws/.vscode" "$ws/.envrc" "$ws/.git/commondir" "$ws/.claude/settings.evil.json"
 # Also what makes a repository of the project itself, and what a link in a protected directory leads to.
 ln -s ../../src/later "$ws/.git/hooks/post-commit"
