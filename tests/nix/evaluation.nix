@@ -260,19 +260,31 @@ let
     };
     mkServerConfigOfAnUnknownToolset = {
       call = mkServerConfig { toolsets = "debgu"; };
-      message = noValue "toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas";
+      message = noValue "toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas, but not debug with tmux";
     };
     mkServerConfigOfAToolsetBesides = {
       call = mkServerConfig { toolsets = "debug,tumx"; };
-      message = noValue "toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas";
+      message = noValue "toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas, but not debug with tmux";
+    };
+    mkServerConfigOfToolsetsWithTheSameTools = {
+      call = mkServerConfig { toolsets = "tmux, debug"; };
+      message = noValue "toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas, but not debug with tmux";
     };
     mkServerConfigOfATimeWithoutAUnit = {
       call = mkServerConfig { keep = "60"; };
-      message = noValue "keep" "null or a time such as 90s, 60m, 2h or 1d";
+      message = noValue "keep" "null or a time such as 90s, 60m, 2h or 1d, of at most 30d";
     };
     mkServerConfigOfASizeThatIsNone = {
       call = mkServerConfig { size = "120"; };
-      message = noValue "size" "null or columns and rows, such as 120x40";
+      message = noValue "size" "null or columns and rows, such as 120x40, of at most 500x200";
+    };
+    mkServerConfigOfVariablesThatAreNone = {
+      call = mkServerConfig { env = "PORT"; };
+      message = noValue "env" "null or NAME=VALUE words, quoted as in a shell";
+    };
+    mkServerConfigOfASocketThatIsNone = {
+      call = mkServerConfig { socket = "mine"; };
+      message = noValue "socket" "null or default, or a path with a /";
     };
     mkServerConfigOfAWhoThatIsNone = {
       call = mkServerConfig { secrets = "people"; };

@@ -392,7 +392,7 @@ in
       } (not "mcp.tmux-debug.audit" "null or string");
       sandboxWithAnUnknownToolset = failing {
         mcp.tmux-debug.toolsets = "debgu";
-      } (not "mcp.tmux-debug.toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas");
+      } (not "mcp.tmux-debug.toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas, but not debug with tmux");
 
       sandboxWithANumberInItsEnvironment = failing { env.PORT = 80; } (not "env" environment);
       sandboxWithAVariableThatIsNone = failing { env."A=B" = "C"; } (not "env" environment);

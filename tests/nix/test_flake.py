@@ -13,7 +13,11 @@ import pytest
 from nix.flake import ROOT, SYSTEM, evaluate, fenced, nix, output, tools_of
 
 from tmux_debug_mcp.clients.table import CLIENTS, Homes
+from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.options import OPTIONS
+from tmux_debug_mcp.settings import seconds_of, settings_of
 from tmux_debug_mcp.tools import debug
+from tmux_debug_mcp.tools.toolset import choose
 
 HERE = ROOT / "tests" / "nix"
 NIX = (ROOT / "docs" / "nix.md").read_text()
@@ -81,6 +85,82 @@ def test_what_each_client_runs_of_a_project_is_protected() -> None:
         for path in (*servers, *RUN_BY[name]):
             above = [path, *map(str, PurePath(path).parents)]
             assert any(fnmatchcase(one, pattern) for one in above for pattern in patterns), path
+
+
+def is_taken(option: str, value: str) -> bool:
+    """Tell whether the server takes a value of an option, by the name in Nix."""
+    try:
+        match option:
+            case "keep":
+                seconds_of(value)
+            case "toolsets":
+                choose(value)
+            case _:
+                values = {one.flag: one.default for one in OPTIONS}
+                settings_of(values | {option: value}, {"HOME": "/"})
+    except StartError:
+        return False
+    return True
+
+
+VALUES = {
+    "keep": [
+        "1s",
+        "60m",
+        "2h",
+        "30d",
+        "31d",
+        "720h",
+        "721h",
+        "2592000s",
+        "2592001s",
+        "99999999d",
+        "0m",
+        "60",
+        "m",
+        "1w",
+        "-1s",
+        "1.5h",
+    ],
+    "size": [
+        "120x40",
+        "2x2",
+        "1x2",
+        "2x1",
+        "500x200",
+        "501x200",
+        "500x201",
+        "999x999",
+        "120",
+        "x",
+        "120x",
+        "120x40x1",
+        "+1x2",
+    ],
+    "env": [
+        *("A=b", "A=", "A=b C=d", " A=b\tC=d\n", "A='b c' D=\"e f\"", "A=b\\ c", "A='\"'", "A=a=b"),
+        *('A="b\\"c"', "A=b'c d'e", "A-B=c", "1=2", "A=#b", "A=ü", "", " "),
+        *("x", "=x", "A=b x", "A='b", 'A="b', "A=b\\", "A=b'c d", "A=b =c", 'A="b\\"'),
+    ],
+    "socket": ["default", "/s", "./s", "~/s", "mine"],
+    "secrets": ["anyone", "person", "nobody"],
+    "toolsets": ["debug", "tabs,terminal", "debug, tabs", "debgu", "debug,tmux", ","],
+}
+
+
+def test_nix_takes_the_values_that_the_server_takes() -> None:
+    options = f".#legacyPackages.{SYSTEM}.lib.mcpServers.tmux-debug.options"
+    # A string of JSON is one of Nix, too, but for what Nix would replace.
+    text = json.dumps(json.dumps(VALUES)).replace("$", "\\$")
+    found = evaluate(
+        options,
+        f"options: let values = builtins.fromJSON {text}; in"
+        " builtins.mapAttrs (name: map options.${name}.type.check) values",
+    )
+
+    for option, values in VALUES.items():
+        taken = dict(zip(values, found[option], strict=True))
+        assert taken == {value: is_taken(option, value) for value in values}, option
 
 
 def nix_commands() -> list[str]:

@@ -79,7 +79,7 @@ in
        Did you mean `audit', `env' or `auditFull'?
     mkServerConfig { toolsets = "debgu"; }
     => error: A definition for option `toolsets' is not of type `null or one or more of debug, tabs,
-       terminal, tmux, separated by commas'. Definition values:
+       terminal, tmux, separated by commas, but not debug with tmux'. Definition values:
        - In `tmux-debug.mkServerConfig': "debgu"
     ```
   */

@@ -6,7 +6,7 @@
 
 let
   inherit (lib) types;
-  inherit (import ../../options.nix { inherit lib; }) matching;
+  inherit (import ../../options.nix { inherit lib; }) matching typeOf;
 
   entry = lib.head (lib.importJSON ../../../server.json).packages;
 
@@ -17,11 +17,58 @@ let
     "tmux"
   ];
 
-  # Of those that are more than a string.
+  # The whole numbers that the groups of a regular expression match; null if it does not match.
+  numbersIn =
+    pattern: value:
+    let
+      found = if lib.isString value then builtins.match pattern value else null;
+    in
+    if found == null then null else map builtins.fromJSON found;
+  isBetween = low: high: number: low <= number && number <= high;
+
+  # How many of each unit are 30 days.
+  mostKept = {
+    s = 2592000;
+    m = 43200;
+    h = 720;
+    d = 30;
+  };
+  isTime =
+    value:
+    lib.any (
+      unit:
+      let
+        numbers = numbersIn "([1-9][0-9]{0,8})${unit}" value;
+      in
+      numbers != null && lib.all (isBetween 1 mostKept.${unit}) numbers
+    ) (lib.attrNames mostKept);
+  isSize =
+    value:
+    let
+      numbers = numbersIn "([1-9][0-9]{0,3})x([1-9][0-9]{0,3})" value;
+    in
+    numbers != null && isBetween 2 500 (lib.head numbers) && isBetween 2 200 (lib.elemAt numbers 1);
+
+  # Words as a shell's, each with a name and `=` at its beginning.
+  blanks = "[ \t\r\n]";
+  escaped = "\\\\(.|\n)";
+  part = "'[^']*'|\"([^\"\\]|${escaped})*\"|${escaped}|[^ \t\r\n'\"\\]";
+  assignment = "[^= \t\r\n'\"\\]+=(${part})*";
+  assignments = "${blanks}*(${assignment}(${blanks}+${assignment})*${blanks}*)?";
+
+  # Those of which the server refuses some strings.
   typed = {
     TMUX_DEBUG_KEEP = {
-      type = matching "a time such as 90s, 60m, 2h or 1d" "[1-9][0-9]{0,7}[smhd]";
+      type = typeOf "a time such as 90s, 60m, 2h or 1d, of at most 30d" isTime;
       example = "60m";
+    };
+    TMUX_DEBUG_ENV = {
+      type = matching "NAME=VALUE words, quoted as in a shell" assignments;
+      example = "PORT=8080 GREETING='good day'";
+    };
+    TMUX_DEBUG_SOCKET = {
+      type = matching "default, or a path with a /" "|default|.*/.*";
+      example = "default";
     };
     TMUX_DEBUG_SECRETS = {
       type = types.enum [
@@ -31,15 +78,23 @@ let
       example = "person";
     };
     TMUX_DEBUG_SIZE = {
-      type = matching "columns and rows, such as 120x40" "[1-9][0-9]*x[1-9][0-9]*";
+      type = typeOf "columns and rows, such as 120x40, of at most 500x200" isSize;
       example = "100x34";
     };
     TMUX_DEBUG_TOOLSETS =
       let
         one = "(${lib.concatStringsSep "|" toolsets})";
+        list = matching "" "${one}( *, *${one})*";
+        # They have tools of the same names.
+        hasBoth = value: lib.all (name: builtins.match ".*${name}.*" value != null) [
+          "debug"
+          "tmux"
+        ];
       in
       {
-        type = matching "one or more of ${lib.concatStringsSep ", " toolsets}, separated by commas" "${one}( *, *${one})*";
+        type = typeOf "one or more of ${lib.concatStringsSep ", " toolsets}, separated by commas, but not debug with tmux" (
+          value: list.check value && !hasBoth value
+        );
         example = "debug,terminal";
       };
     TMUX_DEBUG_AUDIT = {

@@ -27,6 +27,7 @@ let
   lib = {
     inherit (builtins)
       all
+      any
       attrNames
       attrValues
       concatLists
