@@ -46,11 +46,13 @@ _COMMON = ("Pane id or name.", "Regular expression.", "Print the whole result as
 _CHOICE = """\
 Every server listens on a Unix socket that only its user can reach. `tmux-debug` uses the server
 that `--server` or `TMUX_DEBUG_SERVER` names by its process id; else the one that, or whose MCP
-client, is the nearest ancestor of the caller; else the detached one of the caller's directory; else
-the one that an ancestor of the caller started; else your only detached one without a client, or the
-one with a running pane of the name that is given. It never uses the server of another client unless
-you name it. If none is left, `create` and `run` start one for the current directory, which ends
-after 60 minutes without use. `ps` lists all servers, and says which one is used and why.
+client, is the nearest ancestor of the caller; else the one of the caller's directory, or of the
+nearest directory above it, up to the root of the repository and below the home. There a detached
+one comes first; one of an MCP client is only for `attach`, `secret`, `capture`, `wait`, `list`,
+`ps` and `replay`. If several match, the name of a pane decides. It never uses a server of another
+directory unless you name it. If none is found, `create`, `run` and `dev` start one for the current
+directory, which ends after 60 minutes without use. `ps` lists all servers, and says which one is
+used and why.
 """
 
 _STATUSES = [

@@ -122,13 +122,10 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
     return Configuration(toolsets, settings, audit, archive)
 
 
-def run_detached(
-    directory: str, values: Values, ready_fd: int, starter: str, environ: Mapping[str, str]
-) -> None:
+def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
     """Make the directory, and serve at a socket in it until the lease is over.
 
-    Write `READY`, `JOINED`, or why the server can't start, to `ready_fd`. `starter` is as in
-    `Server`.
+    Write `READY`, `JOINED`, or why the server can't start, to `ready_fd`.
     """
     with _importing():
         import anyio  # noqa: PLC0415
@@ -166,7 +163,7 @@ def run_detached(
         os.dup2(errors, 2)
         os.close(errors)
 
-    anyio.run(serve_detached, configuration, listener, keep_s, starter, ready)
+    anyio.run(serve_detached, configuration, listener, keep_s, ready)
 
 
 def _tell(text: bytes) -> None:

@@ -186,8 +186,7 @@ async def serve_client(
 class RunningServer:
     """A server with its engine, its tools and, if one could be made, its socket.
 
-    It may go unused for `keep_s` seconds; None if it ends with its client. `starter` is the shell
-    that started it, as in `sockets.servers.Server`.
+    It may go unused for `keep_s` seconds; None if it ends with its client.
     """
 
     def __init__(
@@ -196,9 +195,8 @@ class RunningServer:
         engine: Engine,
         listener: Listener | None,
         keep_s: float | None = None,
-        starter: str = "",
     ) -> None:
-        self._starter = starter
+        self._inode = _held_inode(configuration.settings.cwd)
         self._configuration = configuration
         self._engine = engine
         self._listener = listener
@@ -232,10 +230,10 @@ class RunningServer:
                     "pid": os.getpid(),
                     "clients": self._clients,
                     "cwd": str(self._configuration.settings.cwd),
+                    "inode": self._inode,
                     "toolsets": ",".join(toolset.name for toolset in toolsets),
                     "version": __version__,
                     "keep_s": self.lease.keep_s,
-                    "starter": self._starter,
                 }
             )
 
@@ -343,7 +341,6 @@ async def serve_detached(
     configuration: Configuration,
     listener: Listener,
     keep_s: float,
-    starter: str,
     ready: Callable[[], None],
 ) -> None:
     """Serve callers of a socket until nobody has used it for `keep_s`, then end the process.
@@ -351,7 +348,7 @@ async def serve_detached(
     Call `ready` once callers are served.
     """
     _prepare(configuration.settings)
-    async with _running(configuration, listener, keep_s, starter) as server:
+    async with _running(configuration, listener, keep_s) as server:
         ready()
         await server.lease.wait_until_over()
         while not listener.withdraw():
@@ -364,7 +361,6 @@ async def _running(
     configuration: Configuration,
     listener: Listener | None,
     keep_s: float | None = None,
-    starter: str = "",
 ) -> AsyncIterator[RunningServer]:
     """Run a server while the block runs; then, or at a signal, end this process.
 
@@ -378,7 +374,7 @@ async def _running(
             settings = replace(settings, programs_dir=add_program(listener.directory))
     try:
         async with open_engine(settings, configuration.archive) as engine:
-            server = RunningServer(configuration, engine, listener, keep_s, starter)
+            server = RunningServer(configuration, engine, listener, keep_s)
             for number in _END_SIGNALS:  # whatever it is doing
                 signal.signal(number, lambda _number, _frame: server.end())
             if listener:
@@ -390,6 +386,17 @@ async def _running(
         if listener:
             listener.close()
         os._exit(1)
+
+
+def _held_inode(directory: Path) -> str:
+    """Return what identifies a directory, "" if it is gone. It stays open while we live.
+
+    So no directory that takes its path is taken for it.
+    """
+    try:
+        return servers.inode_of(os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+    except OSError:
+        return ""
 
 
 def _prepare(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.linux import limits
+from tmux_debug_mcp.linux.gone import gone_directory
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, SESSION_COLUMNS, SESSION_ROWS, size_of
 
 # A pane's size is not that of the terminal where the server was started, and the pane's server is
@@ -99,7 +100,8 @@ def path_of(value: str) -> Path | None:
     if not value:
         return None
     try:
-        return Path(value).expanduser().absolute()
+        path = Path(value).expanduser()
+        return path if path.is_absolute() else _current_directory() / path
     except RuntimeError as error:
         raise StartError(
             f"'{value}' begins with the home directory of an unknown user. Give an absolute path."
@@ -210,10 +212,16 @@ def _working_directory(given: str) -> Path:
             f"--cwd (TMUX_DEBUG_CWD) is '{given}', which is not a directory that can be entered. "
             "Give one that exists."
         )
+    return _current_directory()
+
+
+def _current_directory() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError:
-        raise StartError("The current directory is gone. Start from one that exists.") from None
+        raise StartError(
+            f"The current directory is gone: {gone_directory()}. Start from one that exists."
+        ) from None
 
 
 def duration_s(text: str) -> float | None:

@@ -41,10 +41,10 @@ class Shell:
             "tmux-debug", words, env=self.env | env, cwd=self.cwd, encoding="utf-8"
         )
 
-    def launch(self, *arguments: str) -> Server:
-        """Start a server as an MCP client does, in the directory of the tests."""
+    def launch(self, *arguments: str, cwd: Path | None = None) -> Server:
+        """Start a server as an MCP client does, in the directory of the tests, or in another."""
         process = self.nursery.start(
-            "tmux-debug-mcp", arguments, env=self.env, cwd=Path.cwd(), has_input=True
+            "tmux-debug-mcp", arguments, env=self.env, cwd=cwd or Path.cwd(), has_input=True
         )
         return Server(process=process).start()
 
@@ -53,6 +53,18 @@ class Shell:
         process = self.start(*words, **env)
         out, err = process.communicate(timeout=60)
         return subprocess.CompletedProcess(words, process.wait(), out, err)
+
+    def by_person(self, *words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+        """Run a command line of a person, whose shell is not a child of a client."""
+        return subprocess.run(
+            [*PROGRAM, *words],
+            env=self.env,
+            cwd=cwd or self.cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def out(self, *words: str) -> str:
         """Return what a command line prints that succeeds."""
@@ -132,8 +144,8 @@ def launch(shell: Shell) -> Iterator[Callable[..., Server]]:
     """Return what starts a server of an MCP client with these options."""
     started: list[Server] = []
 
-    def launch(*arguments: str) -> Server:
-        started.append(shell.launch(*arguments))
+    def launch(*arguments: str, cwd: Path | None = None) -> Server:
+        started.append(shell.launch(*arguments, cwd=cwd))
         return started[-1]
 
     yield launch

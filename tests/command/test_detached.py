@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from wire import SERVER, Server
 
 from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.sockets.connection import Connection
+from tmux_debug_mcp.verbs.registry import VERBS
 
 from .conftest import PROGRAM, Shell
 
@@ -35,7 +37,7 @@ def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) ->
     [server] = shell.servers()
     assert server.cwd == str(tmp_path)
 
-    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".git").mkdir(parents=True)
     other = replace(shell, cwd=tmp_path / "other")
     other.out("start")
     other.out("start", "--toolsets", "tabs")
@@ -96,75 +98,6 @@ def test_server_that_was_killed_serves_nothing(shell: Shell) -> None:
     assert said.endswith("It ends after 60m without use.\n")
 
 
-def by_another_shell(shell: Shell, on_path: Path, *lines: str) -> str:
-    """Return what a script prints that calls `tmux-debug` with these lines."""
-    script = "\n".join(["set -e", *(f"{on_path}/tmux-debug {line} 2>&1" for line in lines)])
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env=shell.env,
-        cwd=shell.cwd,
-        stdout=subprocess.PIPE,
-        check=True,
-        start_new_session=True,
-    )
-    return done.stdout.decode()
-
-
-def in_another_directory(shell: Shell, tmp_path: Path) -> Shell:
-    (tmp_path / "other").mkdir()
-    return replace(shell, cwd=tmp_path / "other")
-
-
-def test_script_that_changes_its_directory_has_its_server(
-    shell: Shell, on_path: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "other").mkdir()
-    ask = f"cd {tmp_path}/other; {on_path}/tmux-debug"
-    lines = ["create --name web cat", f"list >/dev/null\n{ask} wait web --idle 0.1", "stop"]
-
-    said = by_another_shell(shell, on_path, *lines)
-
-    assert "used server" not in said
-    assert said.splitlines()[-1].startswith("Stopped server ")
-    assert shell.servers() == []
-
-
-def test_what_another_directorys_server_does_is_said(
-    shell: Shell, on_path: Path, tmp_path: Path
-) -> None:
-    by_another_shell(shell, on_path, "create --name web cat")
-    [server] = shell.servers()
-    by = f"tmux-debug: used server {server.pid} of {shell.cwd}\n"
-    elsewhere = in_another_directory(shell, tmp_path)
-
-    assert elsewhere.run("capture", "-q", "web").stderr == ""
-    assert elsewhere.run("wait", "web", "--idle", "0.1").stderr.startswith(by)
-    # Each script is told once.
-    for _ in range(2):
-        said = by_another_shell(elsewhere, on_path, "wait web --idle 0.1", "capture web | cat")
-        assert said.startswith(by)
-        assert said.count(by) == 1
-    assert "used server" not in shell.run("list").stderr
-
-
-def test_server_is_stopped_from_its_directory_or_one_above(
-    shell: Shell, on_path: Path, tmp_path: Path
-) -> None:
-    by_another_shell(shell, on_path, "create --name web cat")
-    [server] = shell.servers()
-    elsewhere, above = in_another_directory(shell, tmp_path), replace(shell, cwd=shell.cwd.parent)
-
-    refusal = f"Server {server.pid} serves another directory, {shell.cwd}"
-    refused = elsewhere.run("stop")
-    assert refused.returncode == 125
-    assert refusal in refused.stderr
-    stop_from_nowhere = f"list >/dev/null; mkdir gone; cd gone; rmdir ../gone; {on_path}/tmux-debug"
-    said = by_another_shell(elsewhere, on_path, f"{stop_from_nowhere} stop 2>&1 || true; true")
-    assert refusal in said
-    assert above.out("stop").startswith(f"Stopped server {server.pid}")
-    assert shell.servers() == []
-
-
 def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
     for words in (["list", "-qh"], ["create", "-qh", "x"]):
         assert shell.out(*words).startswith(f"usage: tmux-debug {words[0]}")
@@ -188,6 +121,15 @@ def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
         ["kill", "one", "two"],
         ["wait"],
         ["call"],
+        ["dev"],
+        ["dev", "--port", "5173"],
+        ["dev", "--restart"],
+        ["dev", "--", ""],
+        ["dev", "--name", "debug-1", "--", "true"],
+        ["dev", "--name", "", "--", "true"],
+        ["start", "--keep", "5"],
+        ["capture", "web"],
+        ["restart", "web"],
     ],
     ids=" ".join,
 )
@@ -197,6 +139,79 @@ def test_wrong_words_start_no_server(shell: Shell, words: list[str]) -> None:
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr.startswith("tmux-debug: ")
     assert shell.left() == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_directory_that_is_gone_is_named(shell: Shell, tmp_path: Path, verb: str) -> None:
+    script = f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join([*PROGRAM, verb, 'web'])}"
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env=shell.env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (125, "")
+    gone = f"The current directory is gone: {tmp_path}/gone. Run this from another one."
+    assert done.stderr == f"tmux-debug: {gone}\n"
+    assert shell.left() == []
+
+
+@pytest.mark.parametrize("options", [[], ["--keep", "60m"], ["--cwd", "x"], ["--audit", "x"]])
+def test_server_does_not_start_in_a_directory_that_is_gone(
+    shell: Shell, tmp_path: Path, options: list[str]
+) -> None:
+    script = f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join([*SERVER, *options])}"
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env=shell.env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    gone = f"tmux-debug-mcp: The current directory is gone: {tmp_path}/gone. "
+    assert (done.stderr.startswith(gone), done.stderr.count("\n")) == (True, 1)
+
+
+def test_call_without_a_directory_names_that_of_the_server_if_it_is_gone(
+    launch: Callable[..., Server], tmp_path: Path
+) -> None:
+    (tmp_path / "worktree").mkdir()
+    server = launch(cwd=tmp_path / "worktree")
+    (tmp_path / "worktree").rmdir()
+
+    for tool in ("create_pane", "run"):
+        answer = server.call(tool, command="true")
+        assert answer["isError"]
+        [block] = answer["content"]
+        assert f"gone: {tmp_path}/worktree. Make it again, or give 'cwd'." in block["text"]
+    assert not server.call("run", command="true", cwd=str(tmp_path)).get("isError")
+
+
+def test_directory_made_anew_at_the_same_path_gets_a_server_of_its_own(
+    shell: Shell, tmp_path: Path
+) -> None:
+    worktree = tmp_path / "worktree"
+    (worktree / ".git").mkdir(parents=True)
+    anew = replace(shell, cwd=worktree)
+    assert anew.out("dev", "--", "echo old; exec cat") == "old\n"
+    [old] = shell.servers()
+    shutil.rmtree(worktree)
+    (worktree / ".git").mkdir(parents=True)
+
+    assert "'dev' is not running for this directory." in anew.run("dev").stderr
+    assert anew.run("list").returncode == 125
+    assert f"{worktree}, which is gone" in shell.out("ps")
+    assert anew.out("dev", "--", "pwd -P; exec cat") == f"{worktree}\n"
+    assert anew.out("run", "cat /proc/self/cwd/.git 2>&1 | cut -d: -f3") == " Is a directory\n"
+    assert anew.out("start").startswith("Server ")
+    assert sorted(one.cwd for one in shell.servers()) == [str(worktree)] * 2
+    assert shell.out("--server", str(old.pid), "stop")
 
 
 @pytest.mark.parametrize("verb", ["create", "run"])

@@ -146,7 +146,7 @@ def test_one_that_has_ended_is_started_again(shell: Shell) -> None:
 def test_named_server_has_that_of_another_directory(shell: Shell, tmp_path: Path) -> None:
     shell.out("dev", "--", UP)
     [server] = shell.servers()
-    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".git").mkdir(parents=True)
     other = replace(shell, cwd=tmp_path / "other")
 
     done = other.run("--server", str(server.pid), "dev", "--", UP)
@@ -158,7 +158,7 @@ def test_named_server_has_that_of_another_directory(shell: Shell, tmp_path: Path
 
 
 def test_directories_have_one_each(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".git").mkdir(parents=True)
     other = replace(shell, cwd=tmp_path / "other")
     shell.out("dev", "--", UP)
 

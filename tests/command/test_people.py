@@ -50,6 +50,35 @@ def size_of(server: Server, pane: str) -> str:
     return server.text("run", pane_id=pane, command="stty size")
 
 
+def test_person_reaches_an_agents_pane_where_the_agent_works(
+    shell: Shell, launch: Callable[..., Server]
+) -> None:
+    """Also beside agents elsewhere, and a server of their own."""
+    launch().call("create_pane", command="cat", name="web")
+    agent = launch(cwd=shell.cwd)
+    agent.call("create_pane", command="echo up; exec cat", name="web", wait_for="up")
+    agent.call(
+        "create_pane", command="stty -echo; read -r line; echo got ${#line}; cat", name="login"
+    )
+    assert shell.by_person("create", "cat").returncode == 0
+    person = Person([*PROGRAM, "attach", "web"], shell.env, shell.cwd)
+    person.sees("up")
+
+    assert person.leaves() == 0
+    person.close()
+    piped = subprocess.run(
+        [*PROGRAM, "secret", "login"],
+        env=shell.env,
+        cwd=shell.cwd,
+        input="xyzzy\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (piped.stdout, piped.stderr) == ("Typed into pane 'login'.\n", "")
+    assert agent.text("wait", pane_id="login", pattern="got 5").startswith("got 5")
+
+
 class TestAttach:
     @pytest.fixture(autouse=True)
     def panes(self, server: Server) -> None:

@@ -75,30 +75,104 @@ def test_several_servers_are_listed(shell: Shell, launch: Callable[..., Server])
     )
 
 
-def test_server_of_another_client_is_not_taken(
+@pytest.fixture
+def agent(launch: Callable[..., Server], shell: Shell) -> Server:
+    """Return the server of an agent that works in the shell's directory, with a pane."""
+    server = launch(cwd=shell.cwd)
+    server.call("create_pane", command="echo up; exec cat", name="web", wait_for="up")
+    return server
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["capture", "web"],
+            ["wait", "web", "--idle", "0.1"],
+            ["list"],
+            ["ps"],
+            ["ps", "--names"],
+        ),
+        *(["replay", "web", "--at", "0"], ["capture", "web", "--at", "0"]),
+    ],
+    ids=" ".join,
+)
+def test_who_only_looks_reaches_the_server_of_an_agent_that_works_here(
+    shell: Shell, agent: Server, words: list[str]
+) -> None:
+    done = shell.by_person(*words)
+
+    assert agent.pid
+    assert done.returncode == 0, done
+    assert "up" in done.stdout or "web" in done.stdout or "--at" in words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["send", "web", "x", "Enter"], ["kill", "web"], ["resize", "web", "80x24"]),
+        *(["restart", "web"], ["run", "--pane", "web", "true"], ["stop"]),
+        ["call", "tmux_kill_pane", "pane_id=web"],
+    ],
+    ids=" ".join,
+)
+def test_who_changes_something_has_to_name_the_server_of_an_agent_that_works_here(
+    shell: Shell, agent: Server, words: list[str]
+) -> None:
+    done = shell.by_person(*words)
+
+    here = f"\nOr choose another server with --server: {agent.pid} (of an MCP client here)"
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith("tmux-debug: You have no server here")
+    assert here in done.stderr
+    assert done.stderr.count("\n") == 2
+    assert len(shell.servers()) == 1
+    assert agent.text("capture_pane", pane_id="web") == "up"
+    named = shell.by_person("--server", str(agent.pid), *words)
+    assert "You have no server here" not in named.stderr
+
+
+@pytest.mark.parametrize("words", [["run", "echo mine"], ["create", "cat"], ["dev", "--", "cat"]])
+def test_who_makes_a_pane_gets_a_server_of_their_own_beside_that_of_an_agent(
+    shell: Shell, agent: Server, words: list[str]
+) -> None:
+    assert shell.by_person(*words).returncode == 0
+
+    [own] = [one for one in shell.servers() if one.keep_s is not None]
+    assert own.cwd == str(shell.cwd)
+    assert f"{own}  used here: it serves this directory\n" in shell.by_person("ps").stdout
+    assert '"web"' not in shell.by_person("list").stdout
+    # By its name, the agent's pane can still be looked at.
+    assert shell.by_person("capture", "web").stdout == "up\n"
+    assert shell.by_person("kill", "web").stderr.startswith("tmux-debug: Pane 'web' not found.")
+    assert agent.text("list_panes").count('"id"') == 1
+
+
+def test_panes_of_worktrees_are_apart(
     shell: Shell, launch: Callable[..., Server], tmp_path: Path
 ) -> None:
-    strangers = [launch(), launch()]
+    git = ["git", "-c", "user.name=me", "-c", "user.email=me@localhost", "-C"]
+    main, other = tmp_path / "main", tmp_path / "main" / "other"
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    subprocess.run([*git, str(main), "commit", "-qm", "-", "--allow-empty"], check=True)
+    subprocess.run([*git, str(main), "worktree", "add", "-q", str(other)], check=True)
+    (other / "below").mkdir()
+    agents = {where: launch(cwd=where) for where in (main, other)}
+    for where, agent in agents.items():
+        agent.call("create_pane", command=f"echo {where.name}; exec cat", name="dev", wait_for=".")
 
-    def out(*words: str) -> str:
-        """Return what a person is told, whose shell is not a child of a client."""
-        return subprocess.run(
-            [*PROGRAM, *words],
-            env=shell.env,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+    seen = [shell.by_person("capture", "dev", cwd=cwd).stdout for cwd in (main, other / "below")]
+    killed = [shell.by_person("kill", "dev", cwd=cwd) for cwd in (main, other / "below", tmp_path)]
 
-    assert "None of these is used here" in out("ps")
-    assert out("run", "echo mine") == "mine\n"
-    [own] = [one for one in shell.servers() if one.keep_s is not None]
-
-    assert own.cwd == str(tmp_path)
-    assert f"{own}  used here: it serves this directory\n" in out("ps")
-    for stranger in strangers:
-        assert stranger.text("list_panes").startswith("No active panes")
+    assert seen == ["main\n", "other\n"]
+    assert [done.returncode for done in killed] == [125] * 3
+    for cwd in (main, other):
+        shell.by_person("create", "--name", f"of-{cwd.name}", "cat", cwd=cwd)
+    for cwd in (main, other / "below"):
+        names = [pane["name"] for pane in json.loads(shell.by_person("list", cwd=cwd).stdout)]
+        assert names == [f"of-{'main' if cwd == main else 'other'}"]
+    assert shell.by_person("list", cwd=tmp_path).returncode == 125
+    assert all('"running"' in agent.text("list_panes") for agent in agents.values())
 
 
 CLIENT = """
@@ -212,7 +286,8 @@ def test_another_user_is_sent_away_even_where_the_modes_let_it_in(
 # Listens as another user, and prints what callers say to it.
 IMPOSTOR = """
 import fcntl, json, os, socket, sys
-directory = sys.argv[1]
+directory, cwd = sys.argv[1:]
+status = os.stat(cwd)
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
@@ -221,7 +296,9 @@ os.umask(0)
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(f"{directory}/socket")
 listener.listen(100)
-facts = {"pid": os.getpid(), "clients": [], "cwd": "/", "toolsets": "", "version": "", "keep_s": 9}
+inode = f"{status.st_dev}:{status.st_ino}"
+facts = {"pid": os.getpid(), "clients": [], "cwd": cwd, "inode": inode, "toolsets": ""}
+facts |= {"version": "", "keep_s": 9}
 with open(f"{directory}/server.json", "w") as file:
     json.dump(facts, file)
 fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX)
@@ -237,10 +314,10 @@ while True:
 
 
 @contextlib.contextmanager
-def impostor(directory: str) -> Iterator[tuple[int, Callable[[], list[str]]]]:
-    """Have another user serve in a directory; yield their pid, and what ends it and has heard."""
+def impostor(directory: str, cwd: Path) -> Iterator[tuple[int, Callable[[], list[str]]]]:
+    """Have another user serve a directory; yield their pid, and what ends it and has heard."""
     process = subprocess.Popen(
-        [sys.executable, "-c", IMPOSTOR, directory],
+        [sys.executable, "-c", IMPOSTOR, directory, str(cwd)],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -282,7 +359,7 @@ def test_socket_that_another_user_listens_on_is_told_nothing(
     directory = Path(server.directory)
     directory.mkdir()
     directory.chmod(0o777)
-    with impostor(server.directory) as (pid, heard):
+    with impostor(server.directory, shell.cwd) as (pid, heard):
         directory.chmod(0o700)
         shell.runtime.chmod(0o700)
 
@@ -308,14 +385,14 @@ def test_socket_that_another_user_listens_on_is_told_nothing(
         ("tmux-debug-mcp", ["--keep", "60m"]),
     ],
 )
-def test_another_user_can_not_take_the_place_of_a_detached_server(
+def test_another_user_can_not_take_the_inode_of_a_detached_server(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, program: str, words: list[str]
 ) -> None:
     """In /tmp the name of a directory can be guessed, and anybody can make it first."""
     env = {name: value for name, value in shell.env.items() if name != "XDG_RUNTIME_DIR"}
     monkeypatch.chdir(shell.cwd)
     directory = directory_for(parse_all([], env), "")
-    with impostor(directory) as (_, heard):
+    with impostor(directory, shell.cwd) as (_, heard):
         caller = shell.nursery.start(program, words, env=env, cwd=shell.cwd, encoding="utf-8")
         out, err = caller.communicate(timeout=60)
 
@@ -336,6 +413,7 @@ def test_directory_that_others_can_enter_is_no_server(shell: Shell) -> None:
         "pid": os.getpid(),
         "clients": [os.getpid()],
         "cwd": "/",
+        "inode": servers.inode_of("/"),
         "toolsets": "",
         "version": "",
     }
@@ -489,20 +567,6 @@ def test_paths_of_one_runtime_directory_are_one(shell: Shell) -> None:
         assert other.out("ps", "--names") == "only-here\n"
 
 
-def test_server_of_another_directory_is_only_stopped_by_its_pid(
-    shell: Shell, on_path: Path, tmp_path: Path
-) -> None:
-    other_shell = ["sh", "-c", f"{on_path}/tmux-debug start; true"]
-    subprocess.run(other_shell, env=shell.env, cwd=shell.cwd, check=True)
-    [server] = shell.servers()
-    (tmp_path / "other").mkdir()
-
-    done = replace(shell, cwd=tmp_path / "other").run("stop")
-
-    assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr.endswith(f"To end it: tmux-debug --server {server.pid} stop\n")
-
-
 def test_server_of_another_runtime_directory_is_listed_and_stopped(
     shell: Shell, short_path: Path, tmp_path: Path
 ) -> None:
@@ -511,7 +575,7 @@ def test_server_of_another_runtime_directory_is_listed_and_stopped(
     other = replace(shell, env=shell.env | {"XDG_RUNTIME_DIR": str(others)})
     other.out("create", "--name", "web", "cat")
     [server] = other.servers()
-    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / ".git").mkdir(parents=True)
     elsewhere = replace(shell, cwd=tmp_path / "elsewhere")
 
     assert f"{server}  used here: it serves this directory\n    debug-1 web" in shell.out("ps")

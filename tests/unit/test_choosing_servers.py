@@ -1,43 +1,124 @@
-"""Which server a caller means: a table of situations."""
+"""Which server a caller reaches: a table of situations."""
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from tmux_debug_mcp.sockets import servers
-from tmux_debug_mcp.sockets.servers import (
-    CommandError,
+from tmux_debug_mcp.sockets.choosing import (
+    CHANGES,
+    LOOKS,
+    MAKES,
+    SHARES,
     NoServerError,
-    Server,
     Surroundings,
     WhichServerError,
+    directories_of,
     meant,
 )
+from tmux_debug_mcp.sockets.servers import CommandError, Server, inode_of
 
-OURS, ELSEWHERE = "/run/user/1000", "/tmp"  # noqa: S108  where servers have their sockets
-HERE, THERE, OTHER = "/home/me/here", "/home/me/there", "/home/me/other"
 # The caller: a shell, below an agent, below a terminal.
 CALLER, AGENT, TERMINAL = 30, 20, 10
-STRANGER = 77
+STRANGER, OTHER = 77, 78
+
+DIRECTORIES = [
+    "home/repo/.git",
+    "home/repo/sub/deep",
+    "home/repo/module/sub",
+    "home/worktree/sub",
+    "home/plain/a/b",
+    "home/other",
+    "elsewhere/repo/.git",
+    "elsewhere/repo/sub",
+    "elsewhere/plain/a",
+    "shared/.git",
+    "shared/mine/below",
+]
 
 
-def of_client(pid: int, client: int, cwd: str = OTHER, base: str = OURS) -> Server:
-    """Return a server that ends with its client."""
-    return server(pid, [client], cwd, None, base)
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for directory in DIRECTORIES:
+        (tmp_path / directory).mkdir(parents=True)
+    for own in ("home/repo/module", "home/worktree"):
+        (tmp_path / own / ".git").write_text("gitdir: there\n")
+    (tmp_path / "shared").chmod(0o1777)
+    (tmp_path / "link").symlink_to("home/repo")
+    (tmp_path / "home-link").symlink_to("home")
+    return tmp_path
 
 
-def detached(pid: int, cwd: str, *clients: int, base: str = OURS, starter: int = 0) -> Server:
-    return server(pid, list(clients), cwd, 3600.0, base, str(starter))
+# For each directory, those whose servers serve it.
+SERVED_BY = {
+    "home/repo": ["home/repo"],
+    "home/repo/sub/deep": ["home/repo/sub/deep", "home/repo/sub", "home/repo"],
+    "home/repo/module/sub": ["home/repo/module/sub", "home/repo/module"],  # a submodule
+    "home/worktree/sub": ["home/worktree/sub", "home/worktree"],
+    "home/plain/a/b": ["home/plain/a/b", "home/plain/a", "home/plain"],
+    "home": ["home"],
+    "elsewhere/repo/sub": ["elsewhere/repo/sub", "elsewhere/repo"],
+    "shared": ["shared"],
+    "shared/mine/below": ["shared/mine/below", "shared/mine"],
+}
 
 
-def server(
-    pid: int, clients: list[int], cwd: str, keep_s: float | None, base: str, starter: str = ""
-) -> Server:
-    facts = {"pid": pid, "clients": clients, "cwd": cwd, "keep_s": keep_s, "starter": starter}
-    return Server(f"{base}/tmux-debug-{pid}", facts | {"toolsets": "debug", "version": "1"})
+@pytest.mark.parametrize("home", ["home", "home-link", "home/"])
+@pytest.mark.parametrize("cwd", SERVED_BY)
+def test_servers_of_these_directories_serve(root: Path, cwd: str, home: str) -> None:
+    found = directories_of(f"{root}/{cwd}", f"{root}/{home}")
+
+    assert found == [f"{root}/{one}" for one in SERVED_BY[cwd]]
+
+
+def test_home_that_is_a_repository_serves_no_directory_below(root: Path) -> None:
+    (root / "home" / ".git").mkdir()
+
+    assert directories_of(f"{root}/home/other", f"{root}/home") == [f"{root}/home/other"]
+
+
+@pytest.mark.parametrize(
+    ("cwd", "home", "served_by"),
+    [
+        ("/", "/root", ["/"]),
+        ("/", "/", ["/"]),
+        ("/tmp", "/root", ["/tmp"]),  # noqa: S108
+        ("/usr/bin", "/root", ["/usr/bin", "/usr"]),
+        ("/usr/bin", "/usr", ["/usr/bin"]),
+        ("/usr/bin", "/usr/bin", ["/usr/bin"]),
+        ("/usr", "/usr/bin", ["/usr"]),
+    ],
+)
+def test_what_is_at_or_above_the_home_serves_itself(
+    cwd: str, home: str, served_by: list[str]
+) -> None:
+    assert directories_of(cwd, home) == served_by
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A server that runs in a directory: a detached one, or one that ends with its client."""
+
+    cwd: str
+    client: int | None = None
+    is_detached: bool = False
+
+
+def of_client(client: int, cwd: str = "home/other") -> Runs:
+    return Runs(cwd, client)
+
+
+def detached(cwd: str, client: int | None = None) -> Runs:
+    return Runs(cwd, client, is_detached=True)
+
+
+ALL = (LOOKS, CHANGES, MAKES, SHARES)
+NOT_LOOKING = (CHANGES, MAKES, SHARES)
+NONE, WHICH = NoServerError, WhichServerError
 
 
 @dataclass
@@ -45,215 +126,255 @@ class Case:
     """A situation: the servers that run, and what the caller gets.
 
     Attributes:
+        servers: Their pids are 1001 and so on.
         gets: The pid of the server that is meant, or the error.
         why: What the reason or the error has in it.
+        needs: What the caller's verb needs it for.
         wanted: What `--server` names.
         cwd: The caller's directory.
         parents: The ancestors of the caller, the nearest first.
-        with_pane: The servers with a running pane of the name that the caller gives; None if it
-            gives none.
+        has: How well servers fit the panes that the caller names: 2 with a running one, 1 with one
+            that has ended.
     """
 
-    servers: Sequence[Server]
+    servers: Sequence[Runs]
     gets: int | type[CommandError]
     why: str = ""
+    needs: Sequence[str] = ALL
     wanted: str = ""
-    cwd: str = HERE
+    cwd: str = "home/repo"
     parents: Sequence[int] = (AGENT, TERMINAL)
-    with_pane: Sequence[int] | None = field(default=None)
+    has: Mapping[int, int] = field(default_factory=dict)
 
 
+SEVERAL = "Several servers match. Choose one. Running:\n  --server 1001"
 CASES = {
     # Named.
-    "by its pid": Case([of_client(1001, STRANGER)], 1001, "names it", wanted="1001"),
-    "by its directory": Case(
-        [of_client(1001, STRANGER)], 1001, "names it", wanted=f"{OURS}/tmux-debug-1001"
-    ),
+    "by its pid": Case([of_client(STRANGER)], 1001, "names it", wanted="1001"),
+    "by its directory": Case([of_client(STRANGER)], 1001, "names it", wanted="/run/1001"),
     "a stranger's, beside the agent's own": Case(
-        [of_client(1001, STRANGER), of_client(1002, AGENT)], 1001, "names it", wanted="1001"
-    ),
-    "where sockets of others are": Case(
-        [of_client(1001, STRANGER, base=ELSEWHERE)], 1001, "names it", wanted="1001"
+        [of_client(STRANGER), of_client(AGENT)], 1001, "names it", wanted="1001"
     ),
     "one that does not run": Case(
-        [detached(1001, HERE)], WhichServerError, "no server '9'. Running:\n  --server 1001", "9"
+        [detached("home/repo")], WHICH, "no server '9'. Running:\n  --server 1001", wanted="9"
     ),
     "one that does not run, where none does": Case(
-        [], WhichServerError, "no server '9'. None is running.", wanted="9"
+        [], WHICH, "no server '9'. None is running.", wanted="9"
     ),
-    "only whole pids are names": Case([detached(1001, HERE)], WhichServerError, wanted="100"),
+    "only whole pids are names": Case([detached("home/repo")], WHICH, wanted="100"),
     # An ancestor's.
-    "shell of an agent": Case([of_client(1001, AGENT)], 1001, "started this"),
-    "shell of an agent, in another directory": Case(
-        [of_client(1001, AGENT, cwd=THERE)], 1001, "started this"
-    ),
+    "shell of an agent": Case([of_client(AGENT)], 1001, "started this", (LOOKS, CHANGES, MAKES)),
+    "shell of an agent: others come to `dev`": Case([of_client(AGENT)], NONE, needs=[SHARES]),
     "shell of an agent, beside strangers'": Case(
-        [of_client(1001, STRANGER, cwd=HERE), of_client(1002, AGENT), of_client(1003, 78)],
+        [of_client(STRANGER, "home/repo"), of_client(AGENT), of_client(OTHER)],
         1002,
         "started this",
+        (LOOKS, CHANGES, MAKES),
     ),
     "shell of an agent, beside the directory's": Case(
-        [detached(1001, HERE), of_client(1002, AGENT)], 1002, "started this"
+        [detached("home/repo"), of_client(AGENT)], 1002, "started this", (LOOKS, CHANGES, MAKES)
     ),
-    "client without $XDG_RUNTIME_DIR": Case(
-        [of_client(1001, AGENT, base=ELSEWHERE)], 1001, "started this"
+    "shell of an agent, beside the directory's, to which others come": Case(
+        [detached("home/repo"), of_client(AGENT)], 1001, "serves this", [SHARES]
     ),
-    "pane": Case([of_client(1001, STRANGER)], 1001, "started this", parents=[500, 1001]),
+    "pane": Case([of_client(STRANGER)], 1001, "started this", parents=[500, 1001]),
     "pane of a detached server": Case(
-        [detached(1001, THERE), detached(1002, HERE)], 1001, parents=[500, 1001]
-    ),
-    "nearest of two agents": Case(
-        [of_client(1001, TERMINAL), of_client(1002, AGENT)], 1002, "started this"
+        [detached("home/other"), detached("home/repo")], 1001, parents=[500, 1001]
     ),
     "pane that an agent in another pane looks at": Case(
-        [of_client(1001, TERMINAL), of_client(1002, AGENT)], 1001, parents=[500, 1001, AGENT]
+        [of_client(TERMINAL), of_client(AGENT)], 1001, parents=[500, 1001, AGENT]
+    ),
+    "agent in a pane: others come to the pane's server": Case(
+        [detached("home/other"), of_client(AGENT)], 1001, needs=[SHARES], parents=[AGENT, 1001]
+    ),
+    "nearest of two agents": Case(
+        [of_client(TERMINAL), of_client(AGENT)], 1002, "started this", (LOOKS, CHANGES, MAKES)
     ),
     "agent that is connected to a detached server": Case(
-        [detached(1001, THERE, AGENT), detached(1002, HERE)], 1001, "started this"
+        [detached("home/other", AGENT), detached("home/repo")], 1001, "started this"
     ),
-    "agent with two servers": Case(
-        [of_client(1001, AGENT), of_client(1002, AGENT)], WhichServerError, "Choose one. Running:"
+    "agent with two servers of one directory": Case(
+        [of_client(AGENT), of_client(AGENT)], WHICH, SEVERAL, (LOOKS, CHANGES, MAKES)
     ),
-    "agent with two servers, one with that pane": Case(
-        [of_client(1001, AGENT), of_client(1002, AGENT)],
+    "agent with two servers of one directory, one with that pane": Case(
+        [of_client(AGENT), of_client(AGENT)], 1002, needs=(LOOKS, CHANGES, MAKES), has={1002: 2}
+    ),
+    "agent with two servers of one directory, both with that pane": Case(
+        [of_client(AGENT), of_client(AGENT)],
+        WHICH,
+        SEVERAL,
+        (LOOKS, CHANGES, MAKES),
+        has={1001: 2, 1002: 2},
+    ),
+    "client of all sessions: the directory's": Case(
+        [of_client(AGENT), of_client(AGENT, "home/repo")],
         1002,
-        "pane with that name",
-        with_pane=[1002],
+        "started this",
+        (LOOKS, CHANGES, MAKES),
+        has={1001: 2},
     ),
-    "agent with two servers, both with that pane": Case(
-        [of_client(1001, AGENT), of_client(1002, AGENT)],
-        WhichServerError,
-        with_pane=[1001, 1002],
+    "client of all sessions: none of this directory": Case(
+        [of_client(AGENT), of_client(AGENT, "home/worktree")],
+        WHICH,
+        SEVERAL,
+        (LOOKS, CHANGES, MAKES),
+        has={1001: 2},
     ),
-    "agent with two servers, none with that pane": Case(
-        [of_client(1001, AGENT), of_client(1002, AGENT)], WhichServerError, with_pane=[]
-    ),
-    "agent with two servers, one for this directory": Case(
-        [of_client(1001, AGENT, cwd=THERE), of_client(1002, AGENT, cwd=HERE)], 1002, "started this"
-    ),
-    "agent with two servers, one for this directory, the other with that pane": Case(
-        [of_client(1001, AGENT, cwd=THERE), of_client(1002, AGENT, cwd=HERE)],
-        1001,
-        "pane with that name",
-        with_pane=[1001],
-    ),
-    "agent with two servers for this directory": Case(
-        [of_client(1001, AGENT, cwd=HERE), of_client(1002, AGENT, cwd=HERE)], WhichServerError
-    ),
-    "process 1 is nobody's client": Case(
-        [of_client(1001, 1)], NoServerError, parents=[AGENT, TERMINAL, 1]
-    ),
+    "process 1 is nobody's client": Case([of_client(1)], NONE, parents=[AGENT, TERMINAL, 1]),
     # The directory's.
-    "directory's": Case([detached(1001, HERE)], 1001, "serves this directory"),
-    "directory's, beside another directory's": Case(
-        [detached(1001, THERE), detached(1002, HERE)], 1002, "serves this directory"
+    "directory's": Case([detached("home/repo")], 1001, "serves this directory"),
+    "directory's, by a link": Case([detached("link")], 1001, "serves this directory"),
+    "directory above": Case([detached("home/repo")], 1001, cwd="home/repo/sub/deep"),
+    "nearer of two above": Case(
+        [detached("home/repo"), detached("home/repo/sub")], 1002, cwd="home/repo/sub/deep"
     ),
-    "directory's, beside a stranger's in it": Case(
-        [of_client(1001, STRANGER, cwd=HERE), detached(1002, HERE)], 1002, "serves this directory"
-    ),
-    "directory's, to which a client is connected": Case(
-        [detached(1001, HERE, STRANGER)], 1001, "serves this directory"
-    ),
-    "directory's, whose socket is elsewhere": Case(
-        [detached(1001, HERE, base=ELSEWHERE)], 1001, "serves this directory"
-    ),
-    "directory's, though another one has that pane": Case(
-        [detached(1001, HERE), detached(1002, THERE)], 1001, with_pane=[1002]
-    ),
-    "directory above has its own": Case(
-        [detached(1001, HERE), detached(1002, THERE)], NoServerError, cwd=f"{HERE}/below"
-    ),
-    "two of a directory": Case(
-        [detached(1001, HERE), detached(1002, HERE)], WhichServerError, "Several servers"
-    ),
-    "two of a directory, one with that pane": Case(
-        [detached(1001, HERE), detached(1002, HERE)], 1002, "with that name", with_pane=[1002]
-    ),
-    # That of a script, which is elsewhere now.
-    "this shell's": Case([detached(1001, THERE, starter=AGENT)], 1001, "this shell"),
-    "this shell's, beside others'": Case(
-        [detached(1001, THERE, starter=AGENT), detached(1002, OTHER), of_client(1003, STRANGER)],
-        1001,
-        "this shell",
-    ),
-    "this shell's, beside the directory's": Case(
-        [detached(1001, THERE, starter=AGENT), detached(1002, HERE)], 1002, "this directory"
-    ),
-    "this shell's, beside the agent's": Case(
-        [detached(1001, THERE, starter=CALLER), of_client(1002, AGENT)], 1002, "started this"
-    ),
-    "two of this shell's": Case(
-        [detached(1001, THERE, starter=AGENT), detached(1002, OTHER, starter=AGENT)], NoServerError
-    ),
-    "another shell's": Case([detached(1001, THERE, starter=STRANGER)], 1001, "only detached one"),
-    # Another detached one.
-    "only detached one": Case([detached(1001, THERE)], 1001, "only detached one"),
-    "only detached one, beside strangers'": Case(
-        [of_client(1001, STRANGER), detached(1002, THERE), of_client(1003, 78)],
+    "nearer of two above, though the other has that pane": Case(
+        [detached("home/repo"), detached("home/repo/sub")],
         1002,
-        "only detached one",
+        cwd="home/repo/sub/deep",
+        has={1001: 2},
     ),
-    "only detached one, to which somebody else's client is connected": Case(
-        [detached(1001, THERE, STRANGER)],
-        NoServerError,
-        "Or choose another server with --server: 1001",
+    "directory below": Case([detached("home/repo/sub")], NONE, "1001 ("),
+    "directory beside": Case([detached("home/other")], NONE, "1001 (", has={1001: 2}),
+    "worktree, beside another's": Case(
+        [detached("home/repo"), detached("home/worktree")], 1002, cwd="home/worktree/sub"
     ),
-    "only free one of two": Case(
-        [detached(1001, THERE, STRANGER), detached(1002, OTHER)], 1002, "only detached one"
+    "worktree, though the repository has one": Case(
+        [detached("home/repo")], NONE, cwd="home/worktree"
     ),
-    "only detached one, whose socket is elsewhere": Case(
-        [detached(1001, THERE, base=ELSEWHERE)], NoServerError
+    "worktree in the repository": Case([detached("home/repo")], NONE, cwd="home/repo/module"),
+    "no repository": Case([detached("home/plain")], 1001, cwd="home/plain/a/b"),
+    "home's, from below": Case([detached("home")], NONE, cwd="home/other"),
+    "home's, at home": Case([detached("home")], 1001, "serves this directory", cwd="home"),
+    "outside the home": Case([detached("elsewhere/repo")], 1001, cwd="elsewhere/repo/sub"),
+    "shared directory's, from below": Case([detached("shared")], NONE, cwd="shared/mine"),
+    "shared directory's, in it": Case([detached("shared")], 1001, cwd="shared"),
+    "directory's, to which a client is connected": Case(
+        [detached("home/repo", STRANGER)], 1001, "serves this directory"
     ),
-    "two detached ones": Case(
-        [detached(1001, THERE), detached(1002, OTHER)], NoServerError, " start"
+    "two of a directory": Case([detached("home/repo")] * 2, WHICH, SEVERAL),
+    "two of a directory, one with that pane": Case(
+        [detached("home/repo")] * 2, 1002, "serves this", has={1002: 2}
     ),
-    "two detached ones, one with that pane": Case(
-        [detached(1001, THERE), detached(1002, OTHER)], 1002, "with that name", with_pane=[1002]
+    "two of a directory, one with that pane running": Case(
+        [detached("home/repo")] * 2, 1002, "serves this", has={1001: 1, 1002: 2}
     ),
-    "two detached ones, both with that pane": Case(
-        [detached(1001, THERE), detached(1002, OTHER)], NoServerError, with_pane=[1001, 1002]
+    # Of an agent's client that runs in the directory.
+    "agent's": Case([of_client(STRANGER, "home/repo")], 1001, "its client runs here", [LOOKS]),
+    "agent's, which others don't change": Case(
+        [of_client(STRANGER, "home/repo"), detached("home/other")],
+        NONE,
+        "--server: 1001 (of an MCP client here), 1002 (",
+        NOT_LOOKING,
+        has={1001: 2},
+    ),
+    "agent's, above": Case(
+        [of_client(STRANGER, "home/repo")], 1001, needs=[LOOKS], cwd="home/repo/sub"
+    ),
+    "agent's, beside the directory's": Case(
+        [of_client(STRANGER, "home/repo"), detached("home/repo")], 1002, "serves this directory"
+    ),
+    "agent's with that pane, beside the directory's": Case(
+        [of_client(STRANGER, "home/repo"), detached("home/repo")],
+        1001,
+        needs=[LOOKS],
+        has={1001: 1},
+    ),
+    "agent's with that pane, beside the directory's, which is changed": Case(
+        [of_client(STRANGER, "home/repo"), detached("home/repo")],
+        1002,
+        needs=NOT_LOOKING,
+        has={1001: 2},
+    ),
+    "agent's and the directory's with that pane": Case(
+        [of_client(STRANGER, "home/repo"), detached("home/repo")], 1002, has={1001: 2, 1002: 2}
+    ),
+    "agent's, nearer than a detached one": Case(
+        [detached("home/repo"), of_client(STRANGER, "home/repo/sub")],
+        1002,
+        needs=[LOOKS],
+        cwd="home/repo/sub",
+    ),
+    "agent's, nearer than a detached one, which is not changed": Case(
+        [detached("home/repo"), of_client(STRANGER, "home/repo/sub")],
+        NONE,
+        "--server: 1002 (of an MCP client here), 1001 (",
+        NOT_LOOKING,
+        cwd="home/repo/sub",
+    ),
+    "two agents'": Case(
+        [of_client(STRANGER, "home/repo"), of_client(OTHER, "home/repo")], WHICH, SEVERAL, [LOOKS]
+    ),
+    "two agents', one with that pane": Case(
+        [of_client(STRANGER, "home/repo"), of_client(OTHER, "home/repo")],
+        1002,
+        needs=[LOOKS],
+        has={1002: 1},
+    ),
+    "agent's of another worktree, with that pane": Case(
+        [of_client(STRANGER, "home/repo")], NONE, cwd="home/worktree", has={1001: 2}
     ),
     # None.
-    "none": Case([], NoServerError, "You have no server here. Start one: "),
-    "a stranger's alone": Case(
-        [of_client(1001, STRANGER)],
-        NoServerError,
-        f" start\nOr choose another server with --server: 1001 ({OTHER})",
+    "none": Case([], NONE, "You have no server here. Start one: "),
+    "strangers' alone": Case(
+        [of_client(STRANGER)] * 9, NONE, " start\nOr choose another server with --server: 1001 ("
     ),
-    "a stranger's alone, in this directory": Case(
-        [of_client(1001, STRANGER, cwd=HERE)], NoServerError
+    "nine strangers'": Case([of_client(STRANGER)] * 9, NONE, "and 5 more"),
+    "nine strangers', and the directory's": Case(
+        [*[of_client(STRANGER)] * 9, of_client(STRANGER, "home/repo")],
+        NONE,
+        "--server: 1010 (of an MCP client here), 1001 (",
+        NOT_LOOKING,
     ),
-    "a stranger's, with that pane": Case(
-        [of_client(1001, STRANGER)], NoServerError, with_pane=[1001]
-    ),
-    "nine strangers'": Case(
-        [of_client(1001 + number, STRANGER) for number in range(9)], NoServerError, "and 5 more"
-    ),
-    "directory that is gone": Case([of_client(1001, STRANGER)], NoServerError, cwd=""),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_caller_means(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = CASES[name]
-    monkeypatch.setattr(servers, "ancestors", lambda pid: [pid, *case.parents])
-    monkeypatch.setattr(servers, "identity", str)
-    monkeypatch.setattr(servers, "bases", lambda _runtime: [OURS, ELSEWHERE])
-    caller = Surroundings(case.wanted, CALLER, case.cwd, OURS)
-    has_pane: Callable[[Server], bool] | None = None
-    if case.with_pane is not None:
-        has_pane = lambda one: one.pid in (case.with_pane or ())  # noqa: E731
+def server(pid: int, runs: Runs, root: Path) -> Server:
+    facts: dict[str, object] = {
+        "pid": pid,
+        "clients": [runs.client] if runs.client else [],
+        "cwd": f"{root}/{runs.cwd}",
+        "inode": inode_of(f"{root}/{runs.cwd}"),
+        "toolsets": "debug",
+        "version": "1",
+        "keep_s": 3600.0 if runs.is_detached else None,
+    }
+    return Server(f"/run/{pid}", facts)
 
-    for found in (list(case.servers), list(reversed(case.servers))):
-        if isinstance(case.gets, int):
-            taken, reason = meant(found, caller, has_pane)
-            assert (taken.pid, case.why in reason) == (case.gets, True), reason
-        else:
+
+@pytest.mark.parametrize("name", CASES)
+def test_caller_means(name: str, root: Path) -> None:
+    case = CASES[name]
+    directories = directories_of(f"{root}/{case.cwd}", f"{root}/home")
+    inodes = [inode_of(directory) for directory in directories]
+    here = Surroundings(case.wanted, [CALLER, *case.parents], inodes)
+    listed = [server(1001 + number, runs, root) for number, runs in enumerate(case.servers)]
+
+    def has(one: Server) -> int:
+        return case.has.get(one.pid, 0)
+
+    for need in case.needs:
+        for found in (listed, listed[::-1]):
+            if isinstance(case.gets, int):
+                taken, reason = meant(found, here, need, has)
+                assert (taken.pid, case.why in reason) == (case.gets, True), (need, reason)
+                continue
             with pytest.raises(case.gets) as raised:
-                meant(found, caller, has_pane)
-            if found == case.servers:
-                assert case.why in str(raised.value)
+                meant(found, here, need, has)
+            if found is listed:
+                assert case.why in str(raised.value), need
             assert str(raised.value).count("\n") <= max(1, len(found))
+
+
+def test_directory_made_anew_at_the_same_path_is_another_one(tmp_path: Path) -> None:
+    directory, moved = tmp_path / "worktree", tmp_path / "moved"
+    directory.mkdir()
+    inode = inode_of(str(directory))
+    directory.rename(moved)
+    assert inode_of(str(directory)) == ""
+    directory.mkdir()
+
+    assert inode_of(str(directory)) != inode == inode_of(str(moved))
 
 
 def test_process_may_descend_from_another_unless_all_its_ancestors_are_known(

@@ -1,4 +1,4 @@
-"""What verbs do in the caller's process: read its flags and its directory, and print."""
+"""What verbs do in the caller's process: read its flags, and print."""
 
 import os
 from collections.abc import Container
@@ -14,17 +14,6 @@ def flags(name: str, words: list[str], known: Container[str] = ()) -> list[str]:
 
         parser_of(VERBS[name]).parse_args(words)
     return words
-
-
-def directory() -> str:
-    """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
-    try:
-        directory = os.getcwd()
-        directory.encode()
-    except (FileNotFoundError, UnicodeEncodeError):
-        text = "The current directory is gone, or its path is not UTF-8. Run this from another one."
-        raise CommandError(text) from None
-    return directory
 
 
 def write(fd: int, text: object) -> None:

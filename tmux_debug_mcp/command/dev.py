@@ -1,7 +1,7 @@
 """`dev`: one development server for a directory, which people and agents share.
 
-It is a pane of the detached server of the directory. Whoever comes first starts it; all others find
-it running.
+It is a pane of the detached server of the directory, even in the shell of an agent: the agent's own
+server ends with the agent. Whoever comes first starts it; all others find it running.
 """
 
 import fcntl
@@ -13,21 +13,15 @@ from contextlib import contextmanager
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.options import parse_all
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of, runs_any
-from tmux_debug_mcp.sockets.servers import (
-    SOCKET,
-    CommandError,
-    NoServerError,
-    Surroundings,
-    choose,
-    running,
-)
-from tmux_debug_mcp.verbs.parsing import VerbParser, parser_of
+from tmux_debug_mcp.sockets.choosing import SHARES, NoServerError, server_for
+from tmux_debug_mcp.sockets.connection import Connection, panes_of
+from tmux_debug_mcp.sockets.servers import SOCKET, CommandError, current_directory
+from tmux_debug_mcp.verbs.parsing import VerbParser, check, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
-from .caller import directory, write
+from .caller import write
 from .main import call
-from .starting import connect, directory_for
+from .starting import connect
 
 _NAME = "dev"
 _LOCK = "dev.lock"
@@ -70,14 +64,14 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     is_person = os.isatty(0) and os.isatty(1) and processes.TAG not in environ
     # A person sees it in the terminal. The wait for a port comes later, without the lock.
     soon = ["-q", "--timeout", "0"] if is_person or port else ["--timeout", _REST_S]
-    cwd = directory()
-    server_directory = _reach(name, environ, cwd)
+    cwd = current_directory()
+    server_directory = _reach(name, command, environ, cwd)
     path = f"{server_directory}/{SOCKET}"
 
     def ask(*line: str) -> int:
         return call(Connection(path), list(line), cwd)
 
-    def check(pane: dict[str, object] | None) -> bool:
+    def runs(pane: dict[str, object] | None) -> bool:
         return _check(pane, name, command, cwd, may_replace=given.restart)
 
     def may_join() -> bool:
@@ -86,12 +80,12 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         A person watches it come up, and `--port` waits for that.
         """
         pane = _pane(path, name)
-        runs = pane is not None and check(pane)
-        return runs and not given.restart and bool(is_person or given.port)
+        may = not given.restart and bool(is_person or given.port)
+        return may and pane is not None and runs(pane)
 
     with _alone(server_directory, may_join):
         pane = _pane(path, name)
-        is_new = not check(pane) or given.restart
+        is_new = not runs(pane) or given.restart
         if pane and (given.restart or not command):
             other = ["--command", command] if command else []
             status = ask("restart", name, *other, *soon) if is_new else 0
@@ -139,26 +133,16 @@ def _check(
     return True
 
 
-def _reach(name: str, environ: Mapping[str, str], cwd: str) -> str:
-    """Return the directory of the server that is named, or of the detached one of this directory.
-
-    The latter is started if need be. An agent's server does not count, even in the agent's shell:
-    it ends with the agent.
-    """
-    runtime, wanted = environ.get("XDG_RUNTIME_DIR", ""), environ.get("TMUX_DEBUG_SERVER", "")
-    nobodys = Surroundings(wanted, 0, cwd, runtime)
+def _reach(name: str, command: str, environ: Mapping[str, str], cwd: str) -> str:
+    """Return the directory of the server, which is started if need be."""
     try:
-        server = choose(running(runtime), nobodys, lambda one: runs_any(one, [name]))
-        if wanted or server.cwd == cwd:
-            Connection(server.socket).close()
-            return server.directory
-    except (NoServerError, ServerGoneError):
-        if wanted:
-            raise
-    values = parse_all([], environ)
-    connection, _ = connect(values, environ)
+        return server_for(environ, SHARES, lambda: [name]).directory
+    except NoServerError:
+        _check(None, name, command, cwd, may_replace=False)
+        check(["create", "--name", name, "--", command], cwd)
+    connection, _ = connect(parse_all([], environ), environ)
     connection.close()
-    return directory_for(values, runtime)
+    return connection.directory
 
 
 def _pane(path: str, name: str) -> dict[str, object] | None:

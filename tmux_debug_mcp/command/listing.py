@@ -5,16 +5,17 @@ import time
 from collections.abc import Iterator, Mapping
 
 from tmux_debug_mcp.own_command import own_command
-from tmux_debug_mcp.sockets.connection import panes_of
-from tmux_debug_mcp.sockets.servers import (
-    CommandError,
-    Server,
+from tmux_debug_mcp.sockets.choosing import (
+    LOOKS,
+    NoServerError,
     Surroundings,
-    choose,
+    WhichServerError,
     meant,
-    running,
+    server_for,
     surroundings,
 )
+from tmux_debug_mcp.sockets.connection import ServerGoneError, panes_of
+from tmux_debug_mcp.sockets.servers import Server, running
 from tmux_debug_mcp.vt.printable import visible
 
 from .caller import flags, write
@@ -32,15 +33,15 @@ _HIDDEN_INPUT = "hidden input"
 def ps(words: list[str], environ: Mapping[str, str]) -> int:
     """List the servers with their panes, or the names of one server's panes."""
     given = flags("ps", words, {"--follow", "--names"})
-    caller = surroundings(environ)
     if "--names" in given:
-        for pane in panes_of(choose(running(caller.runtime), caller).socket):
+        for pane in panes_of(server_for(environ, LOOKS).socket):
             write(1, f"{pane['name']}\n")
         return 0
+    here, runtime = surroundings(environ), environ.get("XDG_RUNTIME_DIR", "")
     if "--follow" not in given:
-        write(1, "".join(f"{line}\n" for line, _ in _lines(caller)))
+        write(1, "".join(f"{line}\n" for line, _ in _lines(here, runtime)))
         return 0
-    _follow(caller)
+    _follow(here, runtime)
     return 0
 
 
@@ -63,7 +64,7 @@ def cut_off(line: str, columns: int) -> str:
     return _NO_WRAP.format(shown)  # some characters take two columns
 
 
-def _follow(caller: Surroundings) -> None:
+def _follow(here: Surroundings, runtime: str) -> None:
     """List them again and again, until C-c. A terminal's bell rings when a secret is asked for.
 
     A terminal shows as much as it has room for.
@@ -71,7 +72,7 @@ def _follow(caller: Surroundings) -> None:
     is_terminal = os.isatty(1)
     asking: set[str] = set()
     while True:
-        lines = list(_lines(caller))
+        lines = list(_lines(here, runtime))
         asked = {line for line, asks in lines if asks}
         if is_terminal:
             write(1, _board(lines) + (_BELL if asked - asking else ""))
@@ -95,24 +96,22 @@ def _board(lines: list[tuple[str, bool]]) -> str:
     return _HOME + "".join(map(_LINE.format, shown)) + _ERASE_BELOW
 
 
-def _lines(caller: Surroundings) -> Iterator[tuple[str, bool]]:
+def _lines(here: Surroundings, runtime: str) -> Iterator[tuple[str, bool]]:
     """Yield the servers with their panes, a line each, and whether a secret is wanted there.
 
-    The server that verbs reach from here comes first, and its line says why.
+    The server that verbs reach from here comes first, and its line says why; then come the others
+    of this directory.
     """
-    servers = running(caller.runtime)
+    servers = running(runtime)
     if not servers:
         yield "No server is running.", False
         return
-    taken, reason = None, ""
+    taken = None
     try:
-        taken, reason = meant(servers, caller)
-    except CommandError:
-        reason = (
-            "None of these is used here, unless you name a pane that only one of them has. Choose "
-            "a server with --server."
-        )
-    for server in sorted(servers, key=lambda server: server is not taken):
+        taken, reason = meant(servers, here, LOOKS, lambda _server: 0)
+    except (NoServerError, WhichServerError) as error:
+        reason = error.sentence
+    for server in sorted(servers, key=lambda one: (one is not taken, here.distance(one))):
         yield visible(f"{server}" + (f"  used here: {reason}" if server is taken else "")), False
         yield from _panes(server, "" if server is taken else f"--server {server.pid} ")
     if taken is None:
@@ -120,7 +119,12 @@ def _lines(caller: Surroundings) -> Iterator[tuple[str, bool]]:
 
 
 def _panes(server: Server, named: str) -> Iterator[tuple[str, bool]]:
-    for pane in panes_of(server.socket):
+    try:
+        panes = panes_of(server.socket)
+    except ServerGoneError:
+        yield "    does not answer", False
+        return
+    for pane in panes:
         asks = pane.get("awaits") == _HIDDEN_INPUT
         yield f"    {in_a_line(pane)}", asks
         if asks:

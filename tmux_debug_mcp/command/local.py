@@ -4,21 +4,16 @@ from collections.abc import Mapping
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.options import OptionError, Values, default_of, parse_all
+from tmux_debug_mcp.sockets.choosing import CHANGES, NoServerError, server_for
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import (
-    ONLY_ONE,
-    CommandError,
-    NoServerError,
-    Server,
-    is_held,
-    meant,
-    running,
-    surroundings,
-)
+from tmux_debug_mcp.sockets.servers import CommandError, Server, inode_of, running
 from tmux_debug_mcp.verbs.registry import VERBS
 
 from .caller import flags, write
 from .starting import DEFAULT_KEEP, connect
+
+# Ending panes takes a second at most, but on a busy machine longer.
+_STOP_S = 30.0
 
 
 def start(words: list[str], environ: Mapping[str, str]) -> int:
@@ -58,14 +53,12 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 def _of_directory(environ: Mapping[str, str]) -> list[Server]:
-    """Return the living detached servers of this version that serve the current directory."""
-    caller = surroundings(environ)
+    """Return the detached servers of this version that serve the current directory."""
+    here = inode_of(".")
     return [
         server
-        for server in running(caller.runtime)
-        if server.keep_s is not None
-        and (server.cwd, server.version) == (caller.cwd, __version__)
-        and is_held(server.directory)
+        for server in running(environ.get("XDG_RUNTIME_DIR", ""))
+        if server.keep_s is not None and (server.inode, server.version) == (here, __version__)
     ]
 
 
@@ -88,28 +81,31 @@ def _reach(
 def stop(words: list[str], environ: Mapping[str, str]) -> int:
     """End a server. It must be named if it ends with an MCP client."""
     flags("stop", words)
-    caller = surroundings(environ)
     try:
-        server, reason = meant(running(caller.runtime), caller)
+        server = server_for(environ, CHANGES)
     except NoServerError as error:
         raise CommandError(
             f"You have no server here, so there is nothing to stop.{error.others}"
         ) from None
-    is_above = bool(caller.cwd) and server.cwd.startswith(f"{caller.cwd}/")
-    if reason == ONLY_ONE and not is_above:
-        raise CommandError(
-            f"Server {server.pid} serves another directory, {server.cwd}. To end it: tmux-debug "
-            f"--server {server.pid} stop"
-        )
-    if server.keep_s is None and not caller.wanted:
+    if server.keep_s is None and not environ.get("TMUX_DEBUG_SERVER"):
         raise CommandError(
             f"Server {server.pid} ends when its MCP client does. To end it now: tmux-debug "
             f"--server {server.pid} stop"
         )
     connection = Connection(server.socket)
+    connection.limit(_STOP_S)
     connection.send({"want": "stop"})
-    for _ in connection.messages():
-        pass  # it closes the connection at its end
+    try:
+        for message in connection.messages():  # it closes the connection at its end
+            if "err" in message:
+                raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
+    except TimeoutError:
+        raise CommandError(
+            f"Server {server.pid} has not ended within {_STOP_S:g} s. If it was stopped "
+            f"(SIGSTOP), let it go on: kill -CONT {server.pid}"
+        ) from None
+    finally:
+        connection.close()
     write(1, f"Stopped server {server.pid}, and everything in its panes.\n")
     return 0
 

@@ -5,33 +5,18 @@ import os
 import sys
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, runs_any
-from tmux_debug_mcp.sockets.servers import (
-    HAS_PANE,
-    ONLY_ONE,
-    CommandError,
-    NoServerError,
-    Server,
-    WhichServerError,
-    identity,
-    is_held,
-    meant,
-    running,
-    surroundings,
-)
+from tmux_debug_mcp.sockets.choosing import MAKES, NoServerError, server_for
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
 
-from .caller import directory, write
+from .caller import write
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
-_QUIET = {"-q", "--quiet"}
 _SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Verbs that start a server if there is none.
-_STARTING = ("create", "run")
 # Verbs that say what keeps running when they are interrupted.
-_WAITING = (*_STARTING, "wait")
+_WAITING = ("create", "run", "wait")
 
 
 def main() -> None:
@@ -66,11 +51,11 @@ def run(words: list[str]) -> int:
         write(1, f"tmux-debug {__version__}\n")
         return 0
     verb = _verb(words)
+    cwd = current_directory()
     if words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words):
         return _run_here("tmux_debug_mcp.viewing.replay_verb:run_capture", words[1:], wanted)
     if verb.handler:
         return _run_here(verb.handler, words[1:], wanted)
-    cwd = directory()
     return call(_reach(wanted, words), words, cwd)
 
 
@@ -182,53 +167,20 @@ def _run_here(handler: str, words: list[str], wanted: str) -> int:
 
 
 def _reach(wanted: str, words: list[str]) -> Connection:
-    """Return a connection to the server that is meant; some verbs start one if there is none."""
-    caller = surroundings({**os.environ, "TMUX_DEBUG_SERVER": wanted})
-
-    def has_pane(server: Server) -> bool:
-        return runs_any(server, _panes_named(words))
-
+    """Return a connection to the server that a verb reaches; some start one if there is none."""
+    environ = {**os.environ, "TMUX_DEBUG_SERVER": wanted}
     try:
-        server, reason = meant(running(caller.runtime), caller, has_pane)
-        connection = Connection(server.socket)
-    except (NoServerError, WhichServerError, ServerGoneError):
-        # The only one found may have been killed.
-        living = [server for server in running(caller.runtime) if is_held(server.directory)]
-        try:
-            server, reason = meant(living, caller, has_pane)
-        except NoServerError:
-            if not _makes_pane(words):
-                raise
-            from tmux_debug_mcp.options import parse_all  # noqa: PLC0415
+        server = server_for(environ, VERBS[words[0]].need, lambda: _panes_named(words))
+        return Connection(server.socket)
+    except NoServerError:
+        if not _makes_pane(words):
+            raise
+    from tmux_debug_mcp.options import parse_all  # noqa: PLC0415  there is no server
 
-            from .starting import connect  # noqa: PLC0415
+    from .starting import connect  # noqa: PLC0415
 
-            connection, _ = connect(parse_all([], os.environ), os.environ)
-            return connection
-        connection = Connection(server.socket)
-    is_elsewhere = reason in (ONLY_ONE, HAS_PANE) and server.cwd != caller.cwd
-    if is_elsewhere and not _QUIET & set(words) and not _was_told(server):
-        from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  as in `main`
-
-        write(2, visible(f"tmux-debug: used server {server.pid} of {server.cwd}") + "\n")
+    connection, _ = connect(parse_all([], os.environ), os.environ)
     return connection
-
-
-def _was_told(server: Server) -> bool:
-    """Return whether this process group has used a server of another directory before.
-
-    A script is one process group, so it is told once.
-    """
-    group = identity(os.getpgrp()).replace(" ", "-")
-    if not group:  # its leader is gone, or in another pid namespace
-        return False
-    try:
-        os.close(os.open(f"{server.directory}/told-{group}", _NEW_FILE, 0o600))
-    except FileExistsError:
-        return True
-    except OSError:  # then it is told again
-        return False
-    return False
 
 
 def _panes_named(words: list[str]) -> list[str]:
@@ -259,10 +211,10 @@ def _makes_pane(words: list[str]) -> bool:
     )
 
     try:
-        if words[0] not in _STARTING:
+        if VERBS[words[0]].need != MAKES:
             parse(words, {})
             return False
-        return "pane_id" not in check(words, directory()).arguments
+        return "pane_id" not in check(words, current_directory()).arguments
     except HelpWanted as wanted:  # as in `-qh`
         write(1, wanted)
         os._exit(0)

@@ -19,7 +19,8 @@ from tmux_debug_mcp.sockets.servers import (
     SOCKET,
     CommandError,
     bases,
-    identity,
+    current_directory,
+    inode_of,
 )
 
 DEFAULT_KEEP = "60m"
@@ -32,7 +33,8 @@ def directory_for(values: Values, runtime: str) -> str:
     `--keep` makes no difference. `runtime` is $XDG_RUNTIME_DIR, "" if it is not set.
     """
     options = [f"{flag}={value}" for flag, value in values.items() if flag != "keep"]
-    configuration = [__version__, __file__, sys.prefix, os.getcwd(), *options]
+    cwd = current_directory()
+    configuration = [__version__, __file__, sys.prefix, cwd, inode_of(cwd), *options]
     data = "\0".join(configuration).encode(errors="surrogateescape")
     name = PREFIX + blake2b(data, digest_size=8).hexdigest()
     return f"{bases(runtime)[0]}/{name}"
@@ -58,9 +60,6 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
 
 def _start(directory: str, values: Values) -> bool:
     """Start a detached server; return False if another was faster. Either way, one listens."""
-    parent = os.getppid()
-    # Process 1 adopts whoever lost its shell, and is everyone's ancestor.
-    starter = identity(parent) if parent > 1 else ""
     answer_fd, ready_fd = os.pipe()
     child = os.fork()
     if child == 0:
@@ -69,7 +68,7 @@ def _start(directory: str, values: Values) -> bool:
         from tmux_debug_mcp.cli import run_detached  # noqa: PLC0415  the whole server
 
         keep = values["keep"] or DEFAULT_KEEP
-        run_detached(directory, {**values, "keep": keep}, ready_fd, starter, os.environ)
+        run_detached(directory, {**values, "keep": keep}, ready_fd, os.environ)
         os._exit(0)
     os.close(ready_fd)
     os.waitpid(child, 0)

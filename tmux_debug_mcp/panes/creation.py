@@ -175,13 +175,17 @@ def directory(base: str | Path, cwd: str | None) -> Path:
         ArgumentError: There is no such directory, or we may not enter it.
     """
     path = path_of(base, cwd)
+    if cwd is None and not os.path.isdir(path):
+        raise ArgumentError(
+            f"The directory that panes start in is gone: {path}. Make it again, or give 'cwd'."
+        )
     if not os.path.isdir(path):
         raise ArgumentError(
             f"Parameter 'cwd' is '{cwd}', which is not a directory. Give one that exists."
         )
     if not os.access(path, os.X_OK):
         raise ArgumentError(
-            f"Parameter 'cwd' is '{cwd}', which can't be entered. Give another directory."
+            f"Parameter 'cwd' is '{cwd or path}', which can't be entered. Give another directory."
         )
     return path
 

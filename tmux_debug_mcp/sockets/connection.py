@@ -30,17 +30,18 @@ The server closes the connection of a caller that says nothing, or nothing that 
 import _socket  # `socket` takes as long to import as all the rest together
 import json
 import os
-from collections.abc import Container, Iterator, Sequence
+import struct
+from collections.abc import Iterator, Sequence
 
-from .servers import CommandError, Server, is_private
+from .servers import CommandError, is_private
 
 _RECEIVE_BYTES = 1 << 16
 # struct ucred: pid, uid, gid. Source: unix(7), SO_PEERCRED.
 _CREDENTIALS_BYTES = 12
-
-
-# A server lists its panes at once, unless it is stopped.
-_PANES_S = 5.0
+# A server takes a connection and lists its panes at once, unless it is stopped.
+_ANSWER_S = 5.0
+# struct timeval
+_TIME = struct.Struct("ll")
 
 
 class ServerGoneError(CommandError):
@@ -63,17 +64,25 @@ class Connection:
 
     Other users' servers get nothing: in /tmp, anybody can make a directory with the name of ours.
 
+    Attributes:
+        directory: The directory of the server.
+
     Raises:
-        ServerGoneError: Nobody listens there, or another user does.
+        ServerGoneError: Nobody listens there, or another user does, or the server is stopped and
+            has too many callers already.
     """
 
     def __init__(self, path: str) -> None:
-        if not is_private(os.path.dirname(path)):
+        self.directory = os.path.dirname(path)
+        if not is_private(self.directory):
             raise ServerGoneError(f"The directory of '{path}' is not private to you.")
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._received = b""
         try:
+            # With a time limit of Python's, connecting would not wait for a busy server at all.
+            self._limit_writes(_ANSWER_S)
             self._socket.connect(path)
+            self._limit_writes(0.0)
         except OSError as error:
             self._socket.close()
             raise ServerGoneError(f"The server at {path} does not answer.") from error
@@ -81,6 +90,10 @@ class Connection:
         if uid != os.geteuid():
             self._socket.close()
             raise ServerGoneError(f"The server at '{path}' is another user's.")
+
+    def _limit_writes(self, seconds: float) -> None:
+        time = _TIME.pack(int(seconds), int(seconds % 1 * 1e6))
+        self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, time)
 
     def close(self) -> None:
         """Close the connection."""
@@ -129,13 +142,14 @@ class Connection:
 
 
 def panes_of(path: str) -> list[dict[str, object]]:
-    """Return the rows of a server's panes; none if it has just ended, or does not answer."""
+    """Return the rows of a server's panes.
+
+    Raises:
+        ServerGoneError: It has just ended, or does not answer.
+    """
+    connection = Connection(path)
     try:
-        connection = Connection(path)
-    except ServerGoneError:
-        return []
-    try:
-        connection.limit(_PANES_S)
+        connection.limit(_ANSWER_S)
         connection.send({"want": "panes"})
         for message in connection.messages():
             panes = message.get("panes")
@@ -145,12 +159,4 @@ def panes_of(path: str) -> list[dict[str, object]]:
         pass
     finally:
         connection.close()
-    return []
-
-
-def runs_any(server: Server, panes: Container[object]) -> bool:
-    """Return whether one of these panes, given by id or name, runs in a server."""
-    return any(
-        pane["status"] == "running" and (pane["name"] in panes or pane["id"] in panes)
-        for pane in panes_of(server.socket)
-    )
+    raise ServerGoneError(f"The server at {path} does not answer.")

@@ -1,7 +1,7 @@
 """How programs in a server's panes call that server: by `tmux-debug`, on the PATH of every pane.
 
 It comes last there, so one that the user has installed is found first. Wherever the program is,
-`servers.choose` decides which server a caller in a pane means.
+`choosing` says which server a caller in a pane reaches.
 """
 
 import os

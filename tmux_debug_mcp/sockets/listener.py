@@ -363,7 +363,8 @@ def claim(directory: str) -> Listener | None:
         StartError: The directory can't be made.
     """
     try:
-        listener = Listener(new_directory(os.path.dirname(directory)))
+        # From this name, `servers.running` finds the later one. A socket's path has 107 bytes.
+        listener = Listener(f"{directory}-{secrets.token_hex(3)}")
     except OSError as error:
         raise StartError(
             f"The socket's directory {directory} can't be created: {error}."

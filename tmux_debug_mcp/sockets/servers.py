@@ -1,18 +1,21 @@
-"""The running servers of this user: where their sockets are, and which one a caller means.
+"""The running servers of this user, and where their sockets are.
 
 Each server has a directory, mode 0700, in the first of `bases` that can be used::
 
     tmux-debug-4711-5f0c2a91/socket        a server that ends with its client, by its pid
     tmux-debug-8c1f5e0d93a7b642/socket     a detached server, by its configuration
     tmux-debug-.../server.json             what tells servers apart: see `Server`
+
+`choosing` says which of them a caller reaches.
 """
 
+import fcntl
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from tmux_debug_mcp.own_command import own_command
+from tmux_debug_mcp.linux.gone import REMOVED, gone_directory
 
 PREFIX = "tmux-debug-"
 SOCKET = "socket"
@@ -24,37 +27,19 @@ FACTS = "server.json"
 # The names of our tmux servers' directories begin like this.
 _OTHER_PREFIX = "tmux-debug-mcp-"
 _IN_PATH = f"/{PREFIX}".encode()
+# In it, each server has a directory of its own; modes are checked.
+_SHARED_BASE = "/tmp"  # noqa: S108
+_WRITE = os.W_OK | os.X_OK
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A socket's path can be at most 107 bytes long.
 _MAX_BASE_CHARACTERS = 64
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._+-")
 _MAX_FACTS_BYTES = 1 << 16
 _MAX_ANCESTORS = 100
-# Why a caller may mean a server that serves another directory.
-ONLY_ONE = "it is your only detached one"
-HAS_PANE = "it has a running pane with that name"
-# How many other servers an error names, on one line.
-_MAX_OTHERS = 4
 
 
 class CommandError(Exception):
     """Raised when a command can't be done; the text says why, and what to do."""
-
-
-class NoServerError(CommandError):
-    """Raised when there is no server that the caller can mean.
-
-    Attributes:
-        others: A line that names others, "" if there are none.
-    """
-
-    def __init__(self, others: str) -> None:
-        start = f"{own_command(is_for_here=True)} start"
-        super().__init__(f"You have no server here. Start one: {start}{others}")
-        self.others = others
-
-
-class WhichServerError(CommandError):
-    """Raised when the named server does not run, or when the caller can mean several."""
 
 
 class Server:
@@ -63,12 +48,12 @@ class Server:
     Attributes:
         clients: The process ids of its MCP clients. Process 1 is never one: it adopts a server
             whose client has ended, and is the ancestor of every caller.
-        cwd: The directory that its panes start in.
+        cwd: The directory that its panes start in, which is gone or another one if its path no
+            longer leads to `inode`.
+        inode: What identifies that directory, as from `inode_of`.
         toolsets: The names of its toolsets, separated by commas.
         version: The version of the package that it runs.
         keep_s: Seconds that it goes on without a client; None if it ends with its client.
-        starter: The shell whose command started a detached one, as from `identity`; "" if that is
-            not known.
     """
 
     def __init__(self, directory: str, facts: dict[str, object]) -> None:
@@ -77,11 +62,11 @@ class Server:
         clients = facts["clients"]
         self.clients = set(clients) - {0, 1} if isinstance(clients, list) else set()
         self.cwd = str(facts["cwd"])
+        self.inode = str(facts["inode"])
         self.toolsets = str(facts["toolsets"])
         self.version = str(facts["version"])
         keep_s = facts["keep_s"]
         self.keep_s = None if keep_s is None else float(str(keep_s))
-        self.starter = str(facts.get("starter", ""))
 
     @property
     def socket(self) -> str:
@@ -90,22 +75,35 @@ class Server:
 
     def __str__(self) -> str:
         kind = "detached" if self.keep_s is not None else "of an MCP client"
-        return f"{self.pid}  {self.cwd}  ({kind}, toolsets {self.toolsets})"
+        gone = ", which is gone" if _is_in_removed_directory(self.pid) else ""
+        return f"{self.pid}  {self.cwd}{gone}  ({kind}, toolsets {self.toolsets})"
 
 
-def bases(runtime: str) -> list[str]:
-    """Return the directories that may hold servers' directories, the best first.
+def _is_in_removed_directory(pid: int) -> bool:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd").endswith(REMOVED)
+    except OSError:
+        return False
+
+
+def bases(runtime: str, shared: str = _SHARED_BASE) -> list[str]:
+    """Return the directories that may hold servers' directories, the best first, `shared` last.
 
     Not $TMPDIR: clients and shells often have different ones. `runtime` is $XDG_RUNTIME_DIR, ""
     if it is not set, here and below.
     """
-    paths = [os.path.normpath(runtime) if runtime else "", f"/run/user/{os.getuid()}"]
-    usable = [
-        path
-        for path in paths
-        if path.startswith("/") and len(path) <= _MAX_BASE_CHARACTERS and is_private(path)
-    ]
-    return list(dict.fromkeys([*usable, "/tmp"]))  # noqa: S108  as tmux has it; modes are checked
+    usable = [path for path in _private_bases(runtime) if os.access(path, _WRITE)]
+    return list(dict.fromkeys([*usable, shared]))
+
+
+def _private_bases(runtime: str) -> list[str]:
+    paths = (runtime and os.path.normpath(runtime), f"/run/user/{os.getuid()}")
+    return [path for path in paths if is_plain(path) and is_private(os.path.realpath(path))]
+
+
+def is_plain(path: str) -> bool:
+    """Return whether a directory may hold sockets: their paths are short, and no tmux formats."""
+    return path.startswith("/") and len(path) <= _MAX_BASE_CHARACTERS and _PLAIN.issuperset(path)
 
 
 def is_private(path: str) -> bool:
@@ -119,17 +117,25 @@ def is_private(path: str) -> bool:
 
 
 def running(runtime: str) -> list[Server]:
-    """Return the servers of this user, sorted by pid.
+    """Return the servers of this user that live, sorted by pid.
 
-    This includes servers with another $XDG_RUNTIME_DIR, unless they are in a container.
+    This includes servers with another $XDG_RUNTIME_DIR, unless they are in a container. Directories
+    that others can write to are only listed if we have no other: they could be filled.
     """
     # A directory may have several paths, say through a link or with a slash at the end.
-    places = {os.path.realpath(path): path for path in [*_bases_in_use(), *bases(runtime)]}
-    found = [server for server in map(read, _directories_in(places.values())) if server]
-    # With a single one, the caller's connection shows whether it lives.
-    if len(found) > 1:
-        found = [server for server in found if is_held(server.directory)]
-    return sorted(found, key=lambda server: server.pid)
+    own = _private_bases(runtime) or [_SHARED_BASE]
+    listed = {os.path.realpath(path): path for path in own}
+    others = []
+    for directory in _bound():
+        base = os.path.realpath(os.path.dirname(directory))
+        if is_private(base):
+            listed.setdefault(base, base)
+        elif base not in listed:
+            # A detached server has moved its directory since: see `listener.claim`.
+            others += [directory, directory.rpartition("-")[0]]
+    paths = [*_directories_in(listed.values()), *filter(is_private, others)]
+    found = [read(path) for path in dict.fromkeys(paths) if is_held(path)]
+    return sorted(filter(None, found), key=lambda server: server.pid)
 
 
 def directories(runtime: str) -> list[str]:
@@ -151,7 +157,7 @@ def _directories_in(places: Iterable[str]) -> list[str]:
     return found
 
 
-def _bases_in_use() -> Iterator[str]:
+def _bound() -> Iterator[str]:
     """Yield the directories in which somebody has bound sockets like ours. Source: proc(5)."""
     try:
         with open("/proc/net/unix", "rb") as file:
@@ -161,10 +167,9 @@ def _bases_in_use() -> Iterator[str]:
     end = f"/{SOCKET}".encode()
     for line in lines:
         if line.endswith(end) and _IN_PATH in line:
-            # A detached server has moved its own directory since, but not to another base.
             path = line.split(None, 7)[-1].decode(errors="surrogateescape")
             if path.startswith("/"):
-                yield os.path.dirname(os.path.dirname(path))
+                yield os.path.dirname(path)
 
 
 def read(directory: str) -> Server | None:
@@ -192,8 +197,6 @@ def hold(directory: str, *, is_shared: bool = False) -> int:
         BlockingIOError: Another process has locked it, such as a living server.
         OSError: There is no such directory.
     """
-    import fcntl  # noqa: PLC0415  a verb needs it only to choose from several servers
-
     fd = os.open(directory, _OPEN_DIRECTORY)
     try:
         fcntl.flock(fd, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -214,136 +217,34 @@ def is_held(directory: str) -> bool:
     return False
 
 
-class Surroundings:
-    """Where a caller is, which determines its server.
+def inode_of(directory: str | int) -> str:
+    """Return what identifies a directory, by its path or open file; "" if it is gone.
 
-    Attributes:
-        wanted: The named server: a pid or a directory, as for `--server`; "" for none.
-        pid: The process that calls.
-        cwd: Its directory.
-        runtime: $XDG_RUNTIME_DIR.
+    A directory that takes the path of a removed one is another one. It may get the same inode,
+    unless somebody has the removed one open.
     """
-
-    def __init__(self, wanted: str, pid: int, cwd: str, runtime: str) -> None:
-        self.wanted = wanted
-        self.pid = pid
-        self.cwd = cwd
-        self.runtime = runtime
-
-
-def surroundings(environ: Mapping[str, str]) -> Surroundings:
-    """Return where this process is. It names a server by TMUX_DEBUG_SERVER."""
     try:
-        cwd = os.getcwd()
-    except FileNotFoundError:
-        cwd = ""
-    wanted, runtime = environ.get("TMUX_DEBUG_SERVER", ""), environ.get("XDG_RUNTIME_DIR", "")
-    return Surroundings(wanted, os.getpid(), cwd, runtime)
-
-
-def choose(
-    servers: list[Server], caller: Surroundings, has_pane: Callable[[Server], bool] | None = None
-) -> Server:
-    """Return the server that a caller means, as `meant` decides.
-
-    Raises:
-        WhichServerError: The named one does not run, or the caller can mean several.
-        NoServerError: There is none that the caller can mean.
-    """
-    found, _ = meant(servers, caller, has_pane)
-    return found
-
-
-def meant(
-    servers: list[Server], caller: Surroundings, has_pane: Callable[[Server], bool] | None = None
-) -> tuple[Server, str]:
-    """Return the server that a caller means, and why, in words that follow "because".
-
-    It is the first of these that exists:
-
-    1. The named one.
-    2. The one that is, or whose client is, the nearest ancestor of the caller. So a pane finds its
-       own server, and an agent's shell finds the agent's.
-    3. The detached one of the caller's directory.
-    4. Of the detached ones that are where the caller's own would be, the only one that an ancestor
-       of the caller started (such as a script that has changed its directory since), or else the
-       only one without a client.
-
-    Of several that fit, it is the one with the pane that the caller names, or the one of the
-    caller's directory: some clients have one process that is the ancestor of all sessions. A server
-    that ends with another client must be named.
-
-    `servers` are the running ones. `has_pane` says whether a server has a running pane of the name
-    in the caller's words; None if they contain no name.
-
-    Raises:
-        WhichServerError, NoServerError: As for `choose`.
-    """
-    if caller.wanted:
-        for one in servers:
-            if caller.wanted in (str(one.pid), one.directory):
-                return one, "--server or TMUX_DEBUG_SERVER names it"
-        raise WhichServerError(f"There is no server '{caller.wanted}'. {_listed(servers)}")
-    found, reason = _of_ancestor(servers, caller), "it or its client started this shell"
-    detached = [one for one in servers if one.keep_s is not None]
-    if not found:
-        found = [one for one in detached if one.cwd == caller.cwd]
-        reason = "it serves this directory"
-    is_elsewhere = not found
-    if is_elsewhere:
-        base = os.path.realpath(bases(caller.runtime)[0])
-        near = [one for one in detached if os.path.realpath(os.path.dirname(one.directory)) == base]
-        started = _started_by_ancestor(near, caller)
-        if len(started) == 1:
-            return started[0], "this shell started it"
-        found = [one for one in near if not one.clients]
-        reason = ONLY_ONE
-    if len(found) > 1 and has_pane:
-        with_pane = [one for one in found if has_pane(one)]
-        if len(with_pane) == 1:
-            return with_pane[0], HAS_PANE
-    here = [one for one in found if one.cwd == caller.cwd]
-    if len(here) == 1:
-        found = here
-    if len(found) == 1:
-        return found[0], reason
-    if found and not is_elsewhere:
-        raise WhichServerError(f"Several servers match. Choose one. {_listed(found)}")
-    raise NoServerError(_others(servers))
-
-
-def _of_ancestor(servers: list[Server], caller: Surroundings) -> list[Server]:
-    """Return the servers that are the nearest ancestor of a caller, or whose client is."""
-    for ancestor in ancestors(caller.pid):
-        found = [one for one in servers if ancestor == one.pid or ancestor in one.clients]
-        if found:
-            return found
-    return []
-
-
-def _started_by_ancestor(servers: list[Server], caller: Surroundings) -> list[Server]:
-    """Return the servers that an ancestor of a caller has started."""
-    started = [one for one in servers if one.starter]
-    if not started:
-        return []
-    shells = {identity(ancestor) for ancestor in ancestors(caller.pid)}
-    return [one for one in started if one.starter in shells]
-
-
-def _listed(servers: list[Server]) -> str:
-    if not servers:
-        return "None is running."
-    return "\n".join(["Running:", *(f"  --server {server}" for server in servers)])
-
-
-def _others(servers: list[Server]) -> str:
-    """Return a line, for the end of an error, that names servers the caller has not meant."""
-    if not servers:
+        status = os.stat(directory)
+    except OSError:
         return ""
-    shown = ", ".join(f"{server.pid} ({server.cwd})" for server in servers[:_MAX_OTHERS])
-    more = len(servers) - _MAX_OTHERS
-    rest = f", and {more} more" if more > 0 else ""
-    return f"\nOr choose another server with --server: {shown}{rest}"
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def current_directory() -> str:
+    """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
+    try:
+        directory = os.getcwd()
+    except FileNotFoundError:
+        raise CommandError(
+            f"The current directory is gone: {gone_directory()}. Run this from another one."
+        ) from None
+    try:
+        directory.encode()
+    except UnicodeEncodeError:
+        raise CommandError(
+            "The path of the current directory is not UTF-8. Run this from another one."
+        ) from None
+    return directory
 
 
 def ancestors(pid: int) -> list[int]:
@@ -370,13 +271,6 @@ def parent(pid: int) -> int:
     """Return the parent of a process, 0 if there is none."""
     fields = _status(pid)
     return int(fields[1]) if fields else 0
-
-
-def identity(pid: int) -> str:
-    """Return what identifies a process until the next boot, "" if it is gone."""
-    fields = _status(pid)
-    # With its start time, since pids are reused.
-    return f"{pid} {fields[19].decode()}" if fields else ""
 
 
 def _status(pid: int) -> list[bytes]:

@@ -6,7 +6,6 @@ our process holds, so the kernel closes it however our process ends.
 
 import contextlib
 import os
-import re
 import secrets
 import select
 import signal
@@ -21,7 +20,7 @@ from pathlib import Path
 import tmux_debug_mcp
 from tmux_debug_mcp.errors import StorageError, TmuxGoneError
 from tmux_debug_mcp.linux import files, processes, supervise
-from tmux_debug_mcp.sockets.servers import is_private
+from tmux_debug_mcp.sockets.servers import bases, is_plain
 
 # Runs the supervisor without the site module, which takes memory. So sys.path lacks our package:
 # the first argument is the directory to add. os._exit saves time, since we wait for the end.
@@ -30,9 +29,6 @@ _PROGRAM = (
     "from tmux_debug_mcp.linux.supervise import main; main(); os._exit(0)"
 )
 _ROOT = Path(tmux_debug_mcp.__file__).parents[1]
-# Short, since socket paths have at most 107 bytes; plain, since tmux expands formats in paths.
-_USABLE_DIRECTORY = re.compile(r"[A-Za-z0-9/._+-]{1,64}")
-
 # A directory that was changed more recently may belong to a supervisor that has not locked it yet.
 _MIN_ABANDONED_AGE_S = 10.0
 # Time for `remove_abandoned`. It delays our start, for which clients wait a few seconds.
@@ -193,20 +189,14 @@ def runtime_directories(runtime: str) -> list[Path]:
     the directory for temporary files comes last. `runtime` is $XDG_RUNTIME_DIR, "" if it is not
     set.
     """
-    usable = []
-    for path in (runtime, f"/run/user/{os.getuid()}"):
-        is_plain = _USABLE_DIRECTORY.fullmatch(path) and is_private(os.path.realpath(path))
-        if is_plain and os.access(path, os.W_OK | os.X_OK):
-            usable.append(path)
-    return [Path(base) for base in dict.fromkeys([*usable, temporary_directory()])]
+    return [Path(base) for base in bases(runtime, temporary_directory())]
 
 
 def temporary_directory() -> str:
     """Return the directory for temporary files."""
     temporary = tempfile.gettempdir()
-    if not _USABLE_DIRECTORY.fullmatch(temporary):
-        return "/tmp"  # noqa: S108  our directories in it have random names and mode 0700
-    return temporary
+    # Our directories in either have random names and mode 0700.
+    return temporary if is_plain(temporary) else "/tmp"  # noqa: S108
 
 
 def _is_own_directory(status: os.stat_result) -> bool:

@@ -5,6 +5,8 @@ This is light: every call of the command line imports it. `parsing` says what a 
 
 from collections.abc import Mapping, Sequence
 
+from tmux_debug_mcp.sockets.choosing import CHANGES, LOOKS, MAKES, SHARES
+
 PANES = "panes"
 PEOPLE = "people"
 SERVERS = "servers"
@@ -27,6 +29,7 @@ class Verb:
             TMUX_DEBUG_SERVER is the server that the command line names, and returns the exit
             status.
         module: The module of the handler.
+        need: What it needs a server for, as for `choosing.server_for`.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Verb:
         tool: str = "",
         arguments: str = "",
         handler: str = "",
+        need: str = CHANGES,
     ) -> None:
         self.name = name
         self.summary = summary
@@ -45,6 +49,7 @@ class Verb:
         self.arguments = arguments
         self.handler = handler
         self.module = handler.partition(":")[0]
+        self.need = need
 
 
 LOCAL = "tmux_debug_mcp.command.local"
@@ -59,6 +64,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "create --name web --wait-for ready -- python3 app.py",
             "tmux_create_pane",
             "CreatePane",
+            need=MAKES,
         ),
         Verb(
             "send",
@@ -73,6 +79,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "capture web --pattern 'Error|Traceback'",
             "tmux_capture_pane",
             "CapturePane",
+            need=LOOKS,
         ),
         Verb(
             "run",
@@ -80,6 +87,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "run --timeout 300 -- make -j2 test",
             "tmux_run",
             "Run",
+            need=MAKES,
         ),
         Verb(
             "wait",
@@ -87,6 +95,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "wait web --pattern 'listening on' --timeout 60",
             "tmux_wait",
             "Wait",
+            need=LOOKS,
         ),
         Verb(
             "kill",
@@ -95,7 +104,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "tmux_kill_pane",
             "KillPane",
         ),
-        Verb("list", "list the panes as JSON", "list", "tmux_list_panes"),
+        Verb("list", "list the panes as JSON", "list", "tmux_list_panes", need=LOOKS),
         Verb(
             "resize",
             "give a pane's terminal another size",
@@ -113,6 +122,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "start a development server, or show the running one",
             "dev --port 5173 -- npm run dev",
             handler="tmux_debug_mcp.command.dev:run",
+            need=SHARES,
         ),
     ),
     PEOPLE: (
@@ -120,8 +130,14 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "attach",
             "watch a pane in this terminal, or with --write work in it",
             "attach --write web",
+            need=LOOKS,
         ),
-        Verb("secret", "type a secret for a program, hidden from the agent", "secret web"),
+        Verb(
+            "secret",
+            "type a secret for a program, hidden from the agent",
+            "secret web",
+            need=LOOKS,
+        ),
     ),
     SERVERS: (
         Verb(
@@ -129,6 +145,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "list the servers and their panes (--follow: live)",
             "ps --follow",
             handler=f"{LISTING}:ps",
+            need=LOOKS,
         ),
         Verb(
             "start",
@@ -155,6 +172,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "show a pane's screen at a given time, or record its output",
             "replay web --at -5s --png moment.png",
             handler="tmux_debug_mcp.viewing.replay_verb:run",
+            need=LOOKS,
         ),
         Verb(
             "doctor",

@@ -18,8 +18,9 @@ from tmux_debug_mcp.errors import PaneNotFoundError
 from tmux_debug_mcp.logs.archive import Archive, names_run
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.timing import Timing
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, runs_any
-from tmux_debug_mcp.sockets.servers import CommandError, choose, running, surroundings
+from tmux_debug_mcp.sockets.choosing import LOOKS, server_for
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.vt.marks import without_marks
 
 # How much of a log is read at a time.
@@ -56,10 +57,7 @@ def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) 
 
 
 def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog:
-    caller = surroundings(environ)
-    server = choose(
-        running(caller.runtime), caller, lambda one: bool(target) and runs_any(one, [target])
-    )
+    server = server_for(environ, LOOKS, lambda: [target] if target else [])
     connection = Connection(server.socket)
     words = ["replay", *([target] if target else [])]
     connection.send({"want": "verb", "words": words, "cwd": "/", "person": person})

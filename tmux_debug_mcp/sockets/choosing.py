@@ -1,0 +1,234 @@
+"""Which server a caller reaches. Nothing is guessed: it is the first of these that exists.
+
+1. The one that `--server` or TMUX_DEBUG_SERVER names.
+2. The one that is the nearest ancestor of the caller, or whose client is. So a pane finds its own
+   server, and an agent's shell finds the agent's.
+3. One of the nearest directory that has a server, of those in `directories_of`: the caller's own,
+   and those above it in the same repository. A detached one comes first. One that ends with its
+   MCP client is only for verbs that look; see `LOOKS`.
+
+Of several that fit, it is the one with the pane that the caller names. They must be servers of one
+directory: another directory's server is reached only by rules 1 and 2.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Collection, Mapping
+
+from tmux_debug_mcp.own_command import own_command
+
+from .connection import ServerGoneError, panes_of
+from .servers import CommandError, Server, ancestors, current_directory, inode_of, running
+
+# What a verb needs a server for. Only to look, or to bring a person:
+LOOKS = "looks"
+# To change its panes:
+CHANGES = "changes"
+# The same, but where there is none, a detached one is started for the caller's directory:
+MAKES = "makes"
+# The same, but for all who come to that directory. So one that ends with a client does not do,
+# except in its own panes:
+SHARES = "shares"
+
+# How many other servers an error names, on one line.
+_MAX_OTHERS = 4
+
+
+class NoServerError(CommandError):
+    """Raised when there is no server that the caller can mean.
+
+    Attributes:
+        sentence: The same without other servers.
+        others: A line that names others, those of the caller's directory first; "" if there are
+            none.
+    """
+
+    def __init__(self, others: str) -> None:
+        start = f"{own_command(is_for_here=True)} start"
+        self.sentence = f"You have no server here. Start one: {start}"
+        self.others = others
+        super().__init__(self.sentence + others)
+
+
+class WhichServerError(CommandError):
+    """Raised when the named server does not run, or when the caller can mean several.
+
+    Attributes:
+        sentence: The same without the servers to choose from.
+    """
+
+    def __init__(self, sentence: str, servers: list[Server]) -> None:
+        self.sentence = sentence
+        running = "\n".join(["Running:", *(f"  --server {server}" for server in servers)])
+        super().__init__(f"{sentence} {running if servers else 'None is running.'}")
+
+
+class Surroundings:
+    """Where a caller is, which determines its server.
+
+    Attributes:
+        wanted: The named server: a pid or a directory, as for `--server`; "" for none.
+        pids: The process that calls and its ancestors, the nearest first.
+        inodes: Of the directories whose servers serve its own, the nearest first.
+    """
+
+    def __init__(self, wanted: str, pids: list[int], inodes: list[str]) -> None:
+        self.wanted = wanted
+        self.pids = pids
+        self.inodes = inodes
+
+    def distance(self, server: Server) -> int:
+        """Return how many directories a server is above the caller's, many if it is elsewhere."""
+        is_here = server.inode in self.inodes
+        return self.inodes.index(server.inode) if is_here else len(self.inodes)
+
+
+def surroundings(environ: Mapping[str, str]) -> Surroundings:
+    """Return where this process is.
+
+    Raises:
+        CommandError: Its directory is gone.
+    """
+    directories = directories_of(current_directory(), os.path.expanduser("~"))
+    inodes = [inode_of(directory) for directory in directories]
+    return Surroundings(environ.get("TMUX_DEBUG_SERVER", ""), ancestors(os.getpid()), inodes)
+
+
+def directories_of(cwd: str, home: str) -> list[str]:
+    """Return a directory and those above it whose servers serve it, too, the nearest first.
+
+    They end at the root of the repository, where `.git` is: each worktree and each submodule is
+    one of its own. They never contain the home or what is above it, nor a directory that users
+    share, such as /tmp.
+    """
+    found = [cwd]
+    below_home = os.path.realpath(home).rstrip("/") + "/"
+    while not os.path.lexists(f"{found[-1]}/.git"):
+        above = os.path.dirname(found[-1])
+        if below_home.startswith(above.rstrip("/") + "/") or not _is_own(above):
+            break
+        found.append(above)
+    return found
+
+
+def _is_own(directory: str) -> bool:
+    """Return whether a directory can be read and is not one that users share."""
+    try:
+        return not os.stat(directory).st_mode & stat.S_ISVTX
+    except OSError:
+        return False
+
+
+def server_for(
+    environ: Mapping[str, str], need: str, panes: Callable[[], Collection[str]] = tuple
+) -> Server:
+    """Return the server that this process reaches with a verb.
+
+    `need` is what the verb needs it for, such as `LOOKS`. `panes` returns the panes that the verb
+    names, by name or id; it is called only if there are several servers.
+
+    Raises:
+        WhichServerError: The named one does not run, or the caller can mean several.
+        NoServerError: There is none that the caller can mean.
+        CommandError: The current directory is gone.
+    """
+    servers = running(environ.get("XDG_RUNTIME_DIR", ""))
+    found, _ = meant(servers, surroundings(environ), need, lambda one: _has(one, panes()))
+    return found
+
+
+def meant(
+    servers: list[Server], here: Surroundings, need: str, has: Callable[[Server], int]
+) -> tuple[Server, str]:
+    """Return the server that a caller means, and why, in words that follow "because".
+
+    `servers` are the running ones. `has` tells which of several to take, the one for which it is
+    greatest: 2 if a pane that the caller names runs there, 1 if it has ended, else 0.
+
+    Raises:
+        WhichServerError, NoServerError: As for `server_for`.
+    """
+    if here.wanted:
+        for server in servers:
+            if here.wanted in (str(server.pid), server.directory):
+                return server, "--server or TMUX_DEBUG_SERVER names it"
+        raise WhichServerError(f"There is no server '{here.wanted}'.", servers)
+    of_ancestor = _of_ancestor(servers, here, need)
+    found = of_ancestor or _nearest(servers, here)
+    if not of_ancestor and need != LOOKS:
+        found = _detached(found)
+    if len(found) > 1:  # some clients have one process that is the ancestor of all sessions
+        found = _nearest(found, here) or found
+    if len(found) > 1 and len({server.inode for server in found}) == 1:
+        ranks = {server.pid: has(server) for server in found}
+        found = [server for server in found if ranks[server.pid] == max(ranks.values())]
+    if not of_ancestor:
+        found = _detached(found) or found
+    if len(found) == 1:
+        return found[0], _reason(found[0], is_of_ancestor=bool(of_ancestor))
+    if found:
+        raise WhichServerError("Several servers match. Choose one.", found)
+    raise NoServerError(_others(servers, here))
+
+
+def _reason(server: Server, *, is_of_ancestor: bool) -> str:
+    if is_of_ancestor:
+        return "it or its client started this shell"
+    if server.keep_s is not None:
+        return "it serves this directory"
+    return "its client runs here; only attach, secret and verbs that read use it"
+
+
+def _detached(servers: list[Server]) -> list[Server]:
+    return [server for server in servers if server.keep_s is not None]
+
+
+def _of_ancestor(servers: list[Server], here: Surroundings, need: str) -> list[Server]:
+    """Return the servers that are the nearest ancestor of a caller, or whose client is."""
+    for pid in here.pids:
+        own = [server for server in servers if server.pid == pid]
+        of_client = [server for server in servers if pid in server.clients]
+        found = own + (_detached(of_client) if need == SHARES else of_client)
+        if found:
+            return found
+    return []
+
+
+def _nearest(servers: list[Server], here: Surroundings) -> list[Server]:
+    """Return the servers of the nearest of the caller's directories that has one."""
+    for inode in here.inodes:
+        found = [server for server in servers if server.inode == inode]
+        if found:
+            return found
+    return []
+
+
+def _has(server: Server, panes: Collection[str]) -> int:
+    """Return 2 if one of the panes runs in a server, 1 if one has ended there, else 0."""
+    try:
+        rows = panes_of(server.socket) if panes else []
+    except ServerGoneError:
+        return 0
+    named = [row["status"] for row in rows if row["name"] in panes or row["id"] in panes]
+    return 2 if "running" in named else int(bool(named))
+
+
+def _others(servers: list[Server], here: Surroundings) -> str:
+    """Return a line, for the end of an error, that names servers the caller has not meant.
+
+    Those of its directory come first.
+    """
+    if not servers:
+        return ""
+    nearest_first = sorted(servers, key=here.distance)
+    shown = ", ".join(
+        f"{server.pid} ({_where(server, here)})" for server in nearest_first[:_MAX_OTHERS]
+    )
+    more = len(servers) - _MAX_OTHERS
+    rest = f", and {more} more" if more > 0 else ""
+    return f"\nOr choose another server with --server: {shown}{rest}"
+
+
+def _where(server: Server, here: Surroundings) -> str:
+    is_of_client_here = server.inode in here.inodes and server.keep_s is None
+    return "of an MCP client here" if is_of_client_here else server.cwd
