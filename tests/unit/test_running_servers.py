@@ -74,7 +74,7 @@ class TestServerThatDoesNotAnswer:
         with listens(runtime / "tmux-debug-1-a", backlog=0):
             path = f"{runtime}/tmux-debug-1-a/{servers.SOCKET}"
             first = Connection(path)  # the backlog has room for one more than it says
-            with pytest.raises(ServerGoneError, match="does not answer"):
+            with pytest.raises(ServerGoneError, match=r"does not answer\. If it was stopped"):
                 Connection(path)
             first.close()
 

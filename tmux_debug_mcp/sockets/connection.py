@@ -85,7 +85,10 @@ class Connection:
             self._limit_writes(0.0)
         except OSError as error:
             self._socket.close()
-            raise ServerGoneError(f"The server at {path} does not answer.") from error
+            text = f"The server at {path} does not answer."
+            if isinstance(error, BlockingIOError):
+                text += " If it was stopped (SIGSTOP), let it go on: kill -CONT PID"
+            raise ServerGoneError(text) from error
         _, uid = peer_of(self._socket)
         if uid != os.geteuid():
             self._socket.close()
