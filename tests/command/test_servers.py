@@ -75,6 +75,41 @@ def test_several_servers_are_listed(shell: Shell, launch: Callable[..., Server])
     )
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["send", "web", "x", "Enter"], ["kill", "web"], ["stop"], ["restart", "web"], ["secret"]),
+        *(["capture", "web"], ["wait", "web"], ["list"], ["attach", "web"], ["replay", "web"]),
+        *(
+            ["run", "--pane", "web", "true"],
+            ["call", "tmux_list_panes"],
+            ["ps", "--names"],
+            ["dev"],
+        ),
+    ],
+    ids=" ".join,
+)
+def test_server_of_another_directory_is_not_reached_unless_it_is_named(
+    shell: Shell, tmp_path: Path, words: list[str]
+) -> None:
+    """Also where it is the only one, and has the pane that is named."""
+    (tmp_path / "elsewhere" / ".git").mkdir(parents=True)
+    shell.by_person("create", "--name", "web", "stty -echo; read -r line; echo got $line; cat")
+    [server] = shell.servers()
+    before = shell.by_person("list").stdout
+
+    done = shell.by_person(*words, cwd=tmp_path / "elsewhere")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    refusal = "'dev' is not running" if words == ["dev"] else "You have no server here"
+    assert done.stderr.startswith(f"tmux-debug: {refusal}")
+    assert [row["cursor"] for row in json.loads(shell.by_person("list").stdout)] == [
+        row["cursor"] for row in json.loads(before)
+    ]
+    named = ["--server", str(server.pid), "capture", "web"]
+    assert shell.by_person(*named, cwd=tmp_path / "elsewhere").returncode == 0
+
+
 @pytest.fixture
 def agent(launch: Callable[..., Server], shell: Shell) -> Server:
     """Return the server of an agent that works in the shell's directory, with a pane."""
