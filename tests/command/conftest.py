@@ -86,8 +86,7 @@ class Shell:
     def servers(self) -> list[servers.Server]:
         """Return the servers that run."""
         found = servers.running(str(self.runtime))
-        ours = [one for one in found if one.directory.startswith(str(self.runtime))]
-        return [one for one in ours if servers.is_held(one.directory)]
+        return [one for one in found if one.directory.startswith(str(self.runtime))]
 
     def left(self) -> list[str]:
         """Return what is in the runtime directory."""

@@ -159,6 +159,20 @@ def test_directory_that_is_gone_is_named(shell: Shell, tmp_path: Path, verb: str
     assert shell.left() == []
 
 
+def test_directory_whose_path_is_not_utf_8_is_only_for_verbs_that_need_none(
+    shell: Shell, tmp_path: Path
+) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff")
+    odd.mkdir()
+
+    for words in (["list"], ["dev", "--", "true"], ["create", "true"]):
+        done = shell.by_person(*words, cwd=odd)
+        assert done.returncode == 125
+        assert done.stderr.startswith("tmux-debug: The path of the current directory is not UTF-8.")
+    assert shell.left() == []
+    assert shell.by_person("ps", cwd=odd).returncode == 0
+
+
 @pytest.mark.parametrize("options", [[], ["--keep", "60m"], ["--cwd", "x"], ["--audit", "x"]])
 def test_server_does_not_start_in_a_directory_that_is_gone(
     shell: Shell, tmp_path: Path, options: list[str]

@@ -264,9 +264,15 @@ CASES = {
     "agent's, which others don't change": Case(
         [of_client(STRANGER, "home/repo"), detached("home/other")],
         NONE,
-        "--server: 1001 (of an MCP client here), 1002 (",
+        "server: 1001 (of an MCP client here), 1002 (",
         NOT_LOOKING,
         has={1001: 2},
+    ),
+    "agent's, which is not the caller's own": Case(
+        [of_client(STRANGER, "home/repo")],
+        NONE,
+        "You have no server here that this verb may use: only agents' servers. Start one: ",
+        NOT_LOOKING,
     ),
     "agent's, above": Case(
         [of_client(STRANGER, "home/repo")], 1001, needs=[LOOKS], cwd="home/repo/sub"
@@ -298,7 +304,7 @@ CASES = {
     "agent's, nearer than a detached one, which is not changed": Case(
         [detached("home/repo"), of_client(STRANGER, "home/repo/sub")],
         NONE,
-        "--server: 1002 (of an MCP client here), 1001 (",
+        "server: 1002 (of an MCP client here), 1001 (",
         NOT_LOOKING,
         cwd="home/repo/sub",
     ),

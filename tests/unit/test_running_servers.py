@@ -143,6 +143,15 @@ def test_server_that_was_killed_does_not_run(runtime: Path) -> None:
     assert [one for one in servers.running(str(runtime)) if str(runtime) in one.directory] == []
 
 
+def test_server_that_is_about_to_end_does_not_run(runtime: Path) -> None:
+    """At the end of its lease, it withdraws its socket. Who needs one starts the next."""
+    directory = runtime / "tmux-debug-1-a"
+    with listens(directory):
+        (directory / servers.SOCKET).rename(directory / "withdrawn")
+
+        assert str(directory) not in [one.directory for one in servers.running(str(runtime))]
+
+
 class TestRuntimeDirectory:
     @pytest.fixture(params=["plain", "link", "slash", "open", "odd name", "long", "file", "none"])
     def path(self, request: pytest.FixtureRequest, short_path: Path) -> str:

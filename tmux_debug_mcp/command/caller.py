@@ -1,9 +1,9 @@
-"""What verbs do in the caller's process: read its flags, and print."""
+"""What verbs do in the caller's process: read its flags and its directory, and print."""
 
 import os
 from collections.abc import Container
 
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.registry import VERBS
 
 
@@ -14,6 +14,17 @@ def flags(name: str, words: list[str], known: Container[str] = ()) -> list[str]:
 
         parser_of(VERBS[name]).parse_args(words)
     return words
+
+
+def directory() -> str:
+    """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
+    directory = current_directory()
+    try:
+        directory.encode()
+    except UnicodeEncodeError:
+        text = "The path of the current directory is not UTF-8. Run this from another one."
+        raise CommandError(text) from None
+    return directory
 
 
 def write(fd: int, text: object) -> None:

@@ -15,11 +15,11 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.sockets.choosing import SHARES, NoServerError, server_for
 from tmux_debug_mcp.sockets.connection import Connection, panes_of
-from tmux_debug_mcp.sockets.servers import SOCKET, CommandError, current_directory
+from tmux_debug_mcp.sockets.servers import SOCKET, CommandError
 from tmux_debug_mcp.verbs.parsing import VerbParser, check, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
-from .caller import write
+from .caller import directory, write
 from .main import call
 from .starting import connect
 
@@ -64,7 +64,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     is_person = os.isatty(0) and os.isatty(1) and processes.TAG not in environ
     # A person sees it in the terminal. The wait for a port comes later, without the lock.
     soon = ["-q", "--timeout", "0"] if is_person or port else ["--timeout", _REST_S]
-    cwd = current_directory()
+    cwd = directory()
     server_directory = _reach(name, command, environ, cwd)
     path = f"{server_directory}/{SOCKET}"
 

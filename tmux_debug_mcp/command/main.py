@@ -10,7 +10,7 @@ from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
 
-from .caller import write
+from .caller import directory, write
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
@@ -51,11 +51,12 @@ def run(words: list[str]) -> int:
         write(1, f"tmux-debug {__version__}\n")
         return 0
     verb = _verb(words)
-    cwd = current_directory()
+    current_directory()  # for any verb, it must be there
     if words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words):
         return _run_here("tmux_debug_mcp.viewing.replay_verb:run_capture", words[1:], wanted)
     if verb.handler:
         return _run_here(verb.handler, words[1:], wanted)
+    cwd = directory()
     return call(_reach(wanted, words), words, cwd)
 
 
@@ -214,7 +215,7 @@ def _makes_pane(words: list[str]) -> bool:
         if VERBS[words[0]].need != MAKES:
             parse(words, {})
             return False
-        return "pane_id" not in check(words, current_directory()).arguments
+        return "pane_id" not in check(words, directory()).arguments
     except HelpWanted as wanted:  # as in `-qh`
         write(1, wanted)
         os._exit(0)

@@ -43,9 +43,12 @@ class NoServerError(CommandError):
             none.
     """
 
-    def __init__(self, others: str) -> None:
+    def __init__(self, others: str, *, has_agents: bool) -> None:
         start = f"{own_command(is_for_here=True)} start"
-        self.sentence = f"You have no server here. Start one: {start}"
+        none = "You have no server here"
+        if has_agents:
+            none += " that this verb may use: only agents' servers"
+        self.sentence = f"{none}. Start one: {start}"
         self.others = others
         super().__init__(self.sentence + others)
 
@@ -168,7 +171,7 @@ def meant(
         return found[0], _reason(found[0], is_of_ancestor=bool(of_ancestor))
     if found:
         raise WhichServerError("Several servers match. Choose one.", found)
-    raise NoServerError(_others(servers, here))
+    raise NoServerError(_others(servers, here), has_agents=bool(_nearest(servers, here)))
 
 
 def _reason(server: Server, *, is_of_ancestor: bool) -> str:

@@ -135,7 +135,9 @@ def running(runtime: str) -> list[Server]:
             others += [directory, directory.rpartition("-")[0]]
     paths = [*_directories_in(listed.values()), *filter(is_private, others)]
     found = [read(path) for path in dict.fromkeys(paths) if is_held(path)]
-    return sorted(filter(None, found), key=lambda server: server.pid)
+    # One without a socket is about to end.
+    listening = [server for server in found if server and os.path.lexists(server.socket)]
+    return sorted(listening, key=lambda server: server.pid)
 
 
 def directories(runtime: str) -> list[str]:
@@ -231,20 +233,13 @@ def inode_of(directory: str | int) -> str:
 
 
 def current_directory() -> str:
-    """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
+    """Return the current directory; CommandError if it is gone."""
     try:
-        directory = os.getcwd()
+        return os.getcwd()
     except FileNotFoundError:
         raise CommandError(
             f"The current directory is gone: {gone_directory()}. Run this from another one."
         ) from None
-    try:
-        directory.encode()
-    except UnicodeEncodeError:
-        raise CommandError(
-            "The path of the current directory is not UTF-8. Run this from another one."
-        ) from None
-    return directory
 
 
 def ancestors(pid: int) -> list[int]:
