@@ -3,9 +3,9 @@
 1. The one that `--server` or TMUX_DEBUG_SERVER names.
 2. The one that is the nearest ancestor of the caller, or whose client is. So a pane finds its own
    server, and an agent's shell finds the agent's.
-3. One of the nearest directory that has a server, of those in `directories_of`: the caller's own,
-   and those above it in the same repository. A detached one comes first. One that ends with its
-   MCP client is only for verbs that look; see `LOOKS`.
+3. One of the nearest directory that has a server: the caller's own, or one above it in the same
+   repository; see `directories_of`. A detached one comes first. One that ends with its MCP client
+   is only for verbs that look; see `LOOKS`.
 
 Of several that fit, it is the one with the pane that the caller names. They must be servers of one
 directory: another directory's server is reached only by rules 1 and 2.
@@ -156,30 +156,32 @@ def meant(
             if here.wanted in (str(server.pid), server.directory):
                 return server, "--server or TMUX_DEBUG_SERVER names it"
         raise WhichServerError(f"There is no server '{here.wanted}'.", servers)
-    of_ancestor = _of_ancestor(servers, here, need)
-    found = of_ancestor or _nearest(servers, here)
-    if not of_ancestor and need != LOOKS:
-        found = _detached(found)
-    if len(found) > 1:  # some clients have one process that is the ancestor of all sessions
-        found = _nearest(found, here) or found
-    if len(found) > 1 and len({server.inode for server in found}) == 1:
-        ranks = {server.pid: has(server) for server in found}
-        found = [server for server in found if ranks[server.pid] == max(ranks.values())]
-    if not of_ancestor:
-        found = _detached(found) or found
-    if len(found) == 1:
-        return found[0], _reason(found[0], is_of_ancestor=bool(of_ancestor))
+    found = _of_ancestor(servers, here, need)
     if found:
+        # Some clients have one process that is the ancestor of all sessions.
+        found = _with_pane(_nearest(found, here) or found, has)
+        return _only(found), "it or its client started this shell"
+    near = _nearest(servers, here)
+    usable = _with_pane(near if need == LOOKS else _detached(near), has)
+    if _detached(usable):
+        return _only(_detached(usable)), "it serves this directory"
+    if usable:
+        return _only(usable), "its client runs here; only attach, secret and verbs that read use it"
+    raise NoServerError(_others(servers, here), has_agents=bool(near))
+
+
+def _only(found: list[Server]) -> Server:
+    if len(found) > 1:
         raise WhichServerError("Several servers match. Choose one.", found)
-    raise NoServerError(_others(servers, here), has_agents=bool(_nearest(servers, here)))
+    return found[0]
 
 
-def _reason(server: Server, *, is_of_ancestor: bool) -> str:
-    if is_of_ancestor:
-        return "it or its client started this shell"
-    if server.keep_s is not None:
-        return "it serves this directory"
-    return "its client runs here; only attach, secret and verbs that read use it"
+def _with_pane(found: list[Server], has: Callable[[Server], int]) -> list[Server]:
+    """Return those that have the pane which the caller names, if they are of one directory."""
+    if len(found) <= 1 or len({server.inode for server in found}) > 1:
+        return found
+    ranks = {server.pid: has(server) for server in found}
+    return [server for server in found if ranks[server.pid] == max(ranks.values())]
 
 
 def _detached(servers: list[Server]) -> list[Server]:
