@@ -253,21 +253,6 @@ def test_hostile_file_of_a_project_is_answered_at_once(
     assert "1 MiB" in refusal(shell, *words, "--write")
 
 
-def test_directory_that_is_gone_is_named(shell: Shell, home: Path, project: Path) -> None:
-    assert home.is_dir()
-    script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", project, *PROGRAM, "config", "codex"],
-        env=shell.env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout) == (125, "")
-    assert f"{project} is gone" in done.stderr
-
-
 def test_link_stays_a_link_and_what_it_leads_to_is_written(
     shell: Shell, config: Callable[..., str], home: Path, tmp_path: Path
 ) -> None:

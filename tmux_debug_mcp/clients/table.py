@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import current_directory
 
 from . import agent_file, json_file, toml_file, yaml_file
 from .editing import Entry, Language
@@ -25,13 +25,7 @@ class Homes:
     @classmethod
     def of_caller(cls, environ: Mapping[str, str]) -> Self:
         """Return the directories of who calls us, in the current directory."""
-        try:
-            return cls(environ, Path.cwd())
-        except FileNotFoundError:
-            gone = environ.get("PWD", "")
-            raise CommandError(
-                f"The current directory {gone} is gone. Go to another one."
-            ) from None
+        return cls(environ, Path(current_directory()))
 
     @property
     def home(self) -> Path:
