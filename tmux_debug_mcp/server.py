@@ -247,11 +247,8 @@ class RunningServer:
             ]
             await caller.send({"panes": rows})
             return
-        if greeting.wish.get("want") == "verb" and caller.is_in_pane:
-            # It doesn't prolong the lease: a loop in a pane would keep the server running forever.
-            await self._verbs.answer(caller, greeting.wish)
-            return
-        with self.lease.used():
+        # Calls from panes don't prolong the lease: a loop there would keep the server forever.
+        with contextlib.nullcontext() if caller.is_in_pane else self.lease.used():
             match greeting.wish.get("want"):
                 case "verb":
                     await self._verbs.answer(caller, greeting.wish)
@@ -288,9 +285,7 @@ class RunningServer:
         return Verbs(self._engine, self._records, debug, self.toolbox)
 
     async def _serve_client(self, caller: Caller, greeting: Greeting) -> None:
-        client = greeting.wish.get("client")
-        if not isinstance(client, int):
-            client = caller.pid
+        client = servers.client_of(caller.pid)
         try:
             fd_in, fd_out = greeting.fds
         except ValueError as error:

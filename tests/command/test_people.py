@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -768,6 +769,39 @@ class TestSecretKeys:
         assert b"Standard input was empty" in self.send(shell, b"", "open").stderr
 
 
+# What a program does first so that nobody sees where it runs.
+HIDING = {
+    "not": "import os",
+    "behind many processes": """
+import os
+for _ in range(120):
+    if os.fork():
+        os.wait()
+        os._exit(0)
+""",
+    "in another session": """
+import os
+if os.fork():
+    os._exit(0)
+os.setsid()
+os.environ.clear()
+""",
+}
+# Says that it is a person at a terminal, and writes down the first answer.
+FORGER = """
+import json, socket, sys
+path, said = sys.argv[1:]
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(path)
+wish = {"want": "verb", "words": ["secret", "login"], "cwd": "/", "terminal": True, "person": "me"}
+peer.sendall(json.dumps(wish).encode() + b"\\n")
+answer = peer.makefile().readline()
+with open(said + ".new", "w") as file:
+    file.write(answer)
+os.rename(said + ".new", said)
+"""
+
+
 class TestOnlyPeople:
     """`--secrets person`: no call types where hidden input is awaited."""
 
@@ -799,6 +833,32 @@ class TestOnlyPeople:
         person.types(b"a person's\r")
         server.shows("login", "got 10")
         assert not server.call("send_keys", pane_id="login", keys="on Enter").get("isError")
+
+    @pytest.mark.parametrize("hides", HIDING.values(), ids=HIDING)
+    def test_program_in_a_pane_is_no_person(
+        self, shell: Shell, server: Server, tmp_path: Path, hides: str
+    ) -> None:
+        login(server)
+        said = tmp_path / "said"
+        [running] = shell.servers()
+
+        python = shlex.join([sys.executable, "-c", f"{hides}\n{FORGER}", running.socket, str(said)])
+        server.call("create_pane", command=python)
+
+        wait_until(said.exists)
+        assert json.loads(said.read_text())["err"] == (
+            "tmux-debug: Only a person at their own terminal may type secrets here.\n"
+        )
+
+    def test_program_in_a_pane_takes_no_keyboard(self, server: Server) -> None:
+        """It could type into the pane that it shows."""
+        login(server)
+
+        told = server.text(
+            "run", command=f"script -qc 'tmux-debug attach login --write' {os.devnull}"
+        )
+
+        assert told == "tmux-debug: Only a person at their own terminal may attach here.\n"
 
     def test_terminal_within_the_pane_is_looked_at_too(self, server: Server) -> None:
         inner = "read -s -p 'Password: ' x; echo got ${#x}; exec cat"

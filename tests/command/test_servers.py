@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import select
 import shlex
 import shutil
 import signal
@@ -539,16 +540,61 @@ def test_ten_thousand_connections_harm_nobody(shell: Shell, server: Server) -> N
     assert server.text("list_panes")
 
 
-def test_caller_beyond_the_limit_is_told(shell: Shell, server: Server) -> None:
+def test_callers_that_say_nothing_keep_nobody_out(shell: Shell, server: Server) -> None:
     with contextlib.ExitStack() as stack:
-        for _ in range(listener.MAX_CONNECTIONS):
-            stack.enter_context(connected(shell))
-        done = shell.run("list")
-    assert done.returncode == 125
-    assert done.stderr == (
-        f"tmux-debug: The server already has {listener.MAX_CONNECTIONS} callers. Try again when "
-        "one of them has ended.\n"
+        silent = [
+            stack.enter_context(connected(shell)) for _ in range(2 * listener.MAX_CONNECTIONS)
+        ]
+        assert shell.out("list") == "[]\n"
+        assert silent[0].recv(100) == b""  # the oldest has given way
+    assert server.text("list_panes")
+
+
+def waits(stack: contextlib.ExitStack, shell: Shell) -> socket.socket:
+    """Return a connection to a server, in which a call waits for what never comes."""
+    peer = stack.enter_context(connected(shell))
+    words = ["wait", "web", "--pattern", "never", "--timeout", "600"]
+    peer.sendall(json.dumps({"want": "verb", "words": words, "cwd": "/"}).encode() + b"\n")
+    return peer
+
+
+def test_callers_that_wait_keep_nobody_out(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command="cat", name="web", timeout_s=0)
+    with contextlib.ExitStack() as stack:
+        waiting = [waits(stack, shell) for _ in range(listener.MAX_CONNECTIONS)]
+        refused = shell.run("list").stderr
+        ask_until(lambda: shell.run("list").returncode, lambda status: status == 0)
+        other = shell.start("wait", "web", "--pattern", "never", "--timeout", "600")
+        newest = waiting[-1]
+
+        # Whoever comes now is served, and those of whom there are most have one less.
+        while not select.select([newest], [], [], 0.1)[0]:
+            shell.out("list")
+
+        assert "More than 64 callers wait for this server" in json.loads(newest.recv(1000))["err"]
+        assert select.select(waiting[:-1], [], [], 0)[0] == []
+        assert other.poll() is None
+        other.terminate()
+        other.communicate()
+    assert refused in (
+        "",
+        "tmux-debug: The server already has 64 callers. Try again in a moment.\n",
     )
+    assert server.text("list_panes")
+
+
+def test_client_is_known_by_the_kernel_and_not_by_its_word(shell: Shell, server: Server) -> None:
+    with connected(shell) as peer, subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            wish = {"want": "mcp", "client": other.pid}
+            fds = [theirs.fileno(), theirs.fileno()]
+            socket.send_fds(peer, [json.dumps(wish).encode() + b"\n"], fds)
+            before = shell.servers()[0].clients
+
+            after = ask_until(lambda: shell.servers()[0].clients, lambda now: now != before)
+
+        assert after - before == {servers.client_of(os.getpid())}
     assert server.text("list_panes")
 
 
@@ -700,7 +746,7 @@ class TestEndOfALease:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listening.serve, answer)
             caller = Connection(path_of(listening))
-            await eventually(lambda: listening._connected == 1)
+            await eventually(lambda: len(listening._visits) == 1)
             assert not listening.withdraw()
             caller.send({"want": "nothing"})
             await eventually(listening.withdraw)

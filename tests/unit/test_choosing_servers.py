@@ -1,14 +1,11 @@
 """Which server a caller reaches: a table of situations."""
 
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.sockets.choosing import (
     CHANGES,
     LOOKS,
@@ -382,16 +379,3 @@ def test_directory_made_anew_at_the_same_path_is_another_one(tmp_path: Path) -> 
     directory.mkdir()
 
     assert inode_of(str(directory)) != inode == inode_of(str(moved))
-
-
-def test_process_may_descend_from_another_unless_all_its_ancestors_are_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
-        assert servers.may_descend(child.pid, os.getpid())
-        assert not servers.may_descend(os.getpid(), child.pid)
-        with monkeypatch.context() as patch:  # too many to follow
-            patch.setattr(servers, "_MAX_ANCESTORS", 1)
-            assert servers.may_descend(child.pid, child.pid + 1)
-    # It has ended, and left a child that still has its connection.
-    assert servers.may_descend(child.pid, os.getpid())

@@ -9,7 +9,7 @@ import sys
 
 from tmux_debug_mcp.options import OptionError, Values, parse
 from tmux_debug_mcp.own_command import own_command
-from tmux_debug_mcp.sockets.servers import CommandError, client_of
+from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
 from . import main as tmux_debug
@@ -61,7 +61,7 @@ def _relay(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
     try:
         connection, _ = connect(values, os.environ)
-        connection.send({"want": "mcp", "client": client_of(os.getpid())}, fds=(0, 1))
+        connection.send({"want": "mcp"}, fds=(0, 1))
         status = tmux_debug.answered(connection)
     except CommandError as error:
         write(2, f"tmux-debug-mcp: {error}\n")

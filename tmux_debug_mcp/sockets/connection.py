@@ -16,7 +16,7 @@ The first line says what the connection is for, and the server's lines say what 
                                            the `directory` that each was made in, and
                                            what a status line says as `shown`
 
-    > {"want": "mcp", "client": 4711}      with standard input and output attached to it
+    > {"want": "mcp"}                      with standard input and output attached to it
     < {"exit": 0}                          when the client has closed its end
 
     > {"want": "keep", "keep": "2h"}       how long to go on without use; "" changes nothing

@@ -5,8 +5,8 @@ and the socket, and we also ask the kernel for the caller's user. The protocol i
 """
 
 import contextlib
-import functools
 import json
+import math
 import os
 import secrets
 import select
@@ -14,11 +14,13 @@ import socket
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import orjson
 
 from tmux_debug_mcp.errors import StartError, first_of
@@ -28,15 +30,21 @@ from tmux_debug_mcp.vt.printable import plain_name
 from . import servers
 from .connection import Connection, ServerGoneError, peer_of
 
-# Further callers are sent away. Each one that waits holds a connection.
+# So many callers may be about to say what they want, or have just said it; and so many may wait.
 MAX_CONNECTIONS = 64
-_TOO_MANY = (
-    f"The server already has {MAX_CONNECTIONS} callers. Try again when one of them has ended."
+# A caller whose call takes longer waits.
+WAITS_AFTER_S = 1.0
+_TOO_MANY = f"The server already has {MAX_CONNECTIONS} callers. Try again in a moment."
+_TOO_MANY_WAIT = (
+    f"More than {MAX_CONNECTIONS} callers wait for this server, most of them from where this one "
+    "was called. It waits no longer."
 )
 # The exit status of callers that are refused.
 _REFUSED = 125
 # As for an MCP message.
 _MAX_LINE_BYTES = 8 << 20
+# A process has no more ancestors, unless it wants to hide one.
+_MAX_ANCESTORS = 100
 _RECEIVE_BYTES = 1 << 16
 _BACKLOG = 128
 _MAX_FDS = 2
@@ -75,18 +83,18 @@ class Caller:
     Attributes:
         pid: Its process id, 0 if that is in a pid namespace which we can't see.
         uid: Its user.
+        parent_pid: The process that called `tmux-debug`, such as a shell; 0 if it is not known.
+        is_in_pane: Whether it may run in one of our panes.
     """
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._socket.settimeout(0)
         self.pid, self.uid = peer_of(connected)
-        self._unread = b""
-
-    @property
-    def parent_pid(self) -> int:
-        """The process that called `tmux-debug`, such as a shell; 0 if it is not known."""
-        return servers.parent(self.pid)
+        # Found out now: once it has ended, another process may get its id.
+        self.parent_pid = servers.parent(self.pid)
+        self.is_in_pane = _may_be_in_pane(self.pid)
+        self._unread = bytearray()
 
     @property
     def script(self) -> str:
@@ -101,14 +109,6 @@ class Caller:
                 break
             process = parent
         return f"{process.pid} {process.starttime}" if process else ""
-
-    @functools.cached_property
-    def is_in_pane(self) -> bool:
-        """Whether it may run in one of our panes: everything that we start does.
-
-        We see all processes there, so one that we can't see runs elsewhere.
-        """
-        return self.pid > 0 and servers.may_descend(self.pid, os.getpid())
 
     def close(self) -> None:
         """Close the connection."""
@@ -145,9 +145,12 @@ class Caller:
 
     async def wait_until_gone(self) -> None:
         """Wait until it has closed the connection. What it says until then is dropped."""
+        fds: list[int] = []
         with contextlib.suppress(CallerGoneError):
-            while True:
-                await self.message()
+            while await self._receive(fds):
+                _close(fds)
+                await anyio.lowlevel.checkpoint()  # the next piece may be there already
+        _close(fds)
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Send a message; wait while the caller reads nothing."""
@@ -168,12 +171,18 @@ class Caller:
         self.close()
 
     async def _message(self, fds: list[int]) -> Mapping[str, Any]:
-        while b"\n" not in self._unread:
-            data = await self._receive(fds)
-            if not data or len(self._unread) > _MAX_LINE_BYTES:
+        end = self._unread.find(b"\n")
+        while end < 0:
+            data = await self._receive(fds) if len(self._unread) <= _MAX_LINE_BYTES else b""
+            if not data:
                 raise CallerGoneError
+            searched = len(self._unread)
             self._unread += data
-        line, _, self._unread = self._unread.partition(b"\n")
+            end = self._unread.find(b"\n", searched)
+            if end < 0:
+                await anyio.lowlevel.checkpoint()  # the next piece may be there already
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
         try:
             message = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -184,12 +193,12 @@ class Caller:
 
     async def _receive(self, fds: list[int]) -> bytes:
         while True:
-            await anyio.wait_readable(self._socket)
             try:
                 data, received, _, _ = socket.recv_fds(
                     self._socket, _RECEIVE_BYTES, _MAX_FDS, socket.MSG_CMSG_CLOEXEC
                 )
             except BlockingIOError:
+                await anyio.wait_readable(self._socket)
                 continue
             except ConnectionError as error:
                 raise CallerGoneError from error
@@ -215,6 +224,24 @@ class Caller:
             other.detach()
 
 
+def _may_be_in_pane(pid: int) -> bool:
+    """Return whether a process may run in one of our panes.
+
+    What we start descends from us, unless it has another process start it, and carries the tag of
+    its pane, unless it drops that. One that has hidden an ancestor is not known to run elsewhere:
+    the ancestor has ended, or there are too many. We see all processes in our panes, so one that
+    we can't see, whose pid is 0, is in none.
+    """
+    for _ in range(_MAX_ANCESTORS):
+        if pid == 0:
+            return False
+        stat = processes.read_stat(pid)
+        if stat is None or pid == os.getpid() or f"-{os.getpid()}-" in processes.tag(pid):
+            return True
+        pid = stat.ppid
+    return True
+
+
 def program_of(pid: int) -> str:
     """Return the name and the id of a process, for the record: `claude (pid 4711)`."""
     stat = processes.read_stat(pid)
@@ -237,6 +264,25 @@ def _close(fds: list[int]) -> None:
 Answer = Callable[[Caller, Greeting], Awaitable[None]]
 
 
+class _Visit:
+    """A caller that is served, until it has its answer or gives way to another one.
+
+    Attributes:
+        scope: Cancelled when it gives way.
+        asked_at: When it had said what it wants, infinity before that.
+    """
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
+        self.scope = anyio.CancelScope()
+        self.asked_at = math.inf
+
+    @property
+    def origin(self) -> int:
+        """Where it was called: from a shell or script, by pid, or from our panes, 0."""
+        return 0 if self.caller.is_in_pane else self.caller.parent_pid
+
+
 class Listener:
     """The directory of a server, with its socket. Creating one makes both."""
 
@@ -244,7 +290,7 @@ class Listener:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self._connected = 0
+        self._visits: list[_Visit] = []  # the oldest first
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(0)
         os.mkdir(directory, 0o700)
@@ -276,7 +322,7 @@ class Listener:
 
         The second look misses nobody: by then, the socket has no name to connect to.
         """
-        if self._connected:
+        if self._visits:
             return False
         with contextlib.suppress(OSError):  # somebody has removed it
             self._rename(servers.SOCKET, _WITHDRAWN)
@@ -314,19 +360,46 @@ class Listener:
                 if caller.uid != os.geteuid():
                     caller.close()
                     continue
-                if self._connected >= MAX_CONNECTIONS:
+                if not self._make_room():
                     caller.send_away(_TOO_MANY)
                     continue
-                self._connected += 1
-                tasks.start_soon(self._serve_one, caller, answer)
+                visit = _Visit(caller)
+                self._visits.append(visit)
+                tasks.start_soon(self._serve_one, visit, answer)
 
-    async def _serve_one(self, caller: Caller, answer: Answer) -> None:
+    def _make_room(self) -> bool:
+        """Make room for one more caller; return whether there is room.
+
+        The oldest that has not said what it wants gives way. Those that wait don't keep anybody
+        out: if there are too many of them, the newest from where most were called gives way.
+        """
+        visits = [visit for visit in self._visits if not visit.scope.cancel_called]
+        waits_since = anyio.current_time() - WAITS_AFTER_S
+        silent = [visit for visit in visits if visit.asked_at == math.inf]
+        waiting = [visit for visit in visits if visit.asked_at <= waits_since]
+        while len(waiting) > MAX_CONNECTIONS:
+            counts = Counter(visit.origin for visit in waiting)
+            newest = max(waiting, key=lambda visit: (counts[visit.origin], visit.asked_at))
+            newest.scope.cancel()
+            waiting.remove(newest)
+        if len(visits) - len(waiting) < MAX_CONNECTIONS:
+            return True
+        if silent:
+            silent[0].scope.cancel()
+        return bool(silent)
+
+    async def _serve_one(self, visit: _Visit, answer: Answer) -> None:
+        caller = visit.caller
         try:
-            greeting = await caller.greeting(self.greeting_s)
-            try:
-                await answer(caller, greeting)
-            finally:
-                greeting.close()
+            with visit.scope:
+                greeting = await caller.greeting(self.greeting_s)
+                visit.asked_at = anyio.current_time()
+                try:
+                    await answer(caller, greeting)
+                finally:
+                    greeting.close()
+            if visit.scope.cancelled_caught and visit.asked_at < math.inf:
+                caller.send_away(_TOO_MANY_WAIT)
         except* CallerGoneError:  # also out of a task group
             pass
         except* Exception as error:  # noqa: BLE001  it ends this connection and no other
@@ -335,7 +408,7 @@ class Listener:
                 f"The server could not do this: {first_of(error)!r}. It keeps running."
             )
         finally:
-            self._connected -= 1
+            self._visits.remove(visit)
             caller.close()
 
     async def _accept(self) -> Caller:

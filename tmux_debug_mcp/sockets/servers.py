@@ -251,17 +251,6 @@ def ancestors(pid: int) -> list[int]:
     return found
 
 
-def may_descend(pid: int, ancestor: int) -> bool:
-    """Return whether a process may descend from another: it does, or one in between is not known.
-
-    That is so if it has ended, or has too many ancestors.
-    """
-    found = ancestors(pid)
-    top = _status(found[-1])
-    is_whole = bool(top) and int(top[1]) == 0
-    return ancestor in found or not is_whole
-
-
 def parent(pid: int) -> int:
     """Return the parent of a process, 0 if there is none."""
     fields = _status(pid)

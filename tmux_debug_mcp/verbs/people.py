@@ -42,6 +42,9 @@ async def answer(
     if not isinstance(person, str):
         raise CallerGoneError
     is_at_terminal = wish.get("terminal") is True and not caller.is_in_pane
+    if engine.settings.only_people_type_secrets and request.verb == "attach" and caller.is_in_pane:
+        await send(caller, refused("Only a person at their own terminal may attach here."))
+        return
     visit = _Visit(
         engine, records, caller, request, plain_name(person), is_at_terminal=is_at_terminal
     )
