@@ -90,11 +90,6 @@ class Times:
     interrupt_s: float = 2.0
     # The same for programs that read C-c as a key.
     key_interrupt_s: float = 0.5
-    # All output is in the log once the log has not grown for this long. That is not `quiet_s`: the
-    # command is over, and only tmux may be late.
-    late_output_s: float = 0.25
-    # Limit for that wait, since background processes may keep printing.
-    max_late_output_s: float = 1.0
     # The end of a program is known a few milliseconds after it loses the terminal.
     ending_s: float = 0.5
 

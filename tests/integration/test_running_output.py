@@ -169,7 +169,7 @@ async def test_writer_that_ends_while_it_has_output_to_write_is_told_in_the_same
     assert "some output was lost" in (await tools.answer("capture_pane", pane_id=pane_id))[0][-1]
 
 
-@with_times(late_output_s=10 * PATIENCE_S, max_late_output_s=10 * PATIENCE_S)
+@with_times(drain_s=10 * PATIENCE_S)
 async def test_run_whose_end_is_late_in_the_log_ends_when_it_comes(
     tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

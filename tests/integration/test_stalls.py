@@ -38,8 +38,6 @@ QUICK_TIMES = {
     "prompt_s": 0.1,
     "take_s": 0.3,
     "drain_s": 0.1,
-    "late_output_s": 0.05,
-    "max_late_output_s": 0.1,
     "mark_s": 0.1,
 }
 QUICK = with_times(**QUICK_TIMES)

@@ -420,7 +420,7 @@ class Pane:
         self._drained_wait = wait
         self.is_log_late = False
         if closed_job:
-            closed_job.is_given_up = not closed_job.is_done()
+            closed_job.settle()
         return True
 
     async def drain_prompt(self) -> None:
@@ -533,7 +533,7 @@ class Pane:
         Its end mark, if it printed one, is in the log after a drain.
         """
         job = self.jobs.unreported
-        if job is None or job.is_given_up or job.is_done():
+        if job is None or job.is_settled:
             return None
         has_begun = job.has_begun()  # before it is seen to be closed, else it may just begin
         if not job.is_closed():
@@ -541,7 +541,8 @@ class Pane:
         if has_begun:
             return job
         # A shell that is slow to open the script seems to have closed it.
-        job.is_given_up = job.runtime_s > self.clock.times.take_s and job.cancel()
+        if job.runtime_s > self.clock.times.take_s and job.cancel():
+            job.settle()
         return None
 
     def leave_run(self, job: Job) -> None:
@@ -552,7 +553,8 @@ class Pane:
     def run_ending(self) -> RunEnding | None:
         """Return how the last run ended whose call returned before its end; None if none has."""
         job = self.jobs.unreported
-        if job is not None and (job.is_done() or job.is_given_up or self._ended):
+        if job is not None and (job.is_settled or job.is_done() or self._ended):
+            job.settle()
             self.jobs.unreported = None
             job.remove()
             outcome = self._outcome(job)
@@ -564,6 +566,8 @@ class Pane:
         """Return how a job ended, None if the pane's state says it."""
         if job.exit_code is not None:
             return f"run ended with code {job.exit_code}"
+        if job.end is not None:
+            return "the run's outcome is unknown: another program has printed its end, too"
         if self.has_gaps:  # its end mark may be what was lost
             return "the run's outcome is unknown: some output was lost"
         if job.shell.is_running():

@@ -3,9 +3,9 @@
 A follower asks at each moment: has the command ended, has it started a shell, does it await
 something, is its time over?
 
-A job is followed to its end mark, or until the shell has dropped it without one. Marks are read
-from the log, which may be late: the disk is slow, or tmux is stopped. So nothing follows from a
-mark that is missing until the log has been drained.
+A job is followed until the shell is done with it, as the kernel tells. Then its end mark, if the
+shell has printed one, has the exit code. Marks are read from the log, which may be late: the disk
+is slow, or tmux is stopped. So the log is drained first.
 """
 
 from tmux_debug_mcp.errors import JobNotTakenError, KeyboardHeldError, LogLostError, PaneLostError
@@ -97,10 +97,10 @@ class Follower:
         self._interrupts += 1
         return None
 
-    async def _wait(self) -> None:
-        """Wait until there may be news, or something is due."""
+    async def _wait(self, most_s: float) -> None:
+        """Wait until there may be news, or something is due, for a time at most."""
         now = self._clock.now()
-        until = min(self._deadline, now + self._times.job_poll_s)
+        until = min(self._deadline, now + most_s)
         await self._watch.wait(max(until, now + self._times.min_look_s))
 
     async def _state(self, reason: Reason) -> State:
@@ -150,7 +150,7 @@ class PaneFollower(Follower):
                 reason = await self._interrupt()
                 if reason:
                     return reason
-            await self._wait()
+            await self._wait(self._times.job_poll_s)
         return self._unless_interrupted(Reason.DONE)
 
 
@@ -176,9 +176,10 @@ class JobFollower(Follower):
         state = await self._state(reason)
         start, end = self._output_range(reason, state)
         exit_code = job.exit_code
-        if reason is Reason.GIVEN_UP and not pane.keyboard.holder:
+        is_unknown = exit_code is None and reason in (Reason.DONE, Reason.GIVEN_UP)
+        if is_unknown and job.shell.is_running() and not pane.keyboard.holder:
             exit_code = await last_exit_code(pane, job.shell)
-            if exit_code == _INTERRUPTED:
+            if reason is Reason.GIVEN_UP and exit_code == _INTERRUPTED:
                 reason = Reason.INTERRUPTED
         elif reason is Reason.EXITED:
             exit_code = _exit_code_of(state)
@@ -207,14 +208,13 @@ class JobFollower(Follower):
         job, pane = self._job, self._pane
         poll_at = 0.0
         while True:
-            ending = await pane.ending()
-            if job.is_done():
-                return self._unless_interrupted(Reason.DONE)
-            if ending:
-                return Reason.EXITED
-            if self._clock.now() >= poll_at:  # for what leaves no trace in the log
+            if await pane.ending():
+                job.settle()
+                return self._unless_interrupted(Reason.DONE) if job.is_done() else Reason.EXITED
+            # The kernel is asked when there is a mark, and for what leaves no trace in the log.
+            if job.has_end_mark() or self._clock.now() >= poll_at:
                 poll_at = self._clock.now() + self._times.job_poll_s
-                reason = await self._reason_without_end()
+                reason = await self._reason_of_end()
                 if reason:
                     return reason
                 if await has_started_shell(pane, job):
@@ -229,15 +229,15 @@ class JobFollower(Follower):
                 reason = await self._interrupt()
                 if reason:
                     return reason
-            await self._wait()
+            await self._wait(self._times.poll_s if job.has_end_mark() else self._times.job_poll_s)
 
-    async def _reason_without_end(self) -> Reason | None:
-        """Return why the shell has dropped the job without an end mark.
+    async def _reason_of_end(self) -> Reason | None:
+        """Return why the run is over once the shell is done with the job; None before.
 
-        None if the shell is not done with the job, or the mark has come after all, or may still
-        come with a log that is late.
+        By then, the shell has printed all that it ever prints for the job, but that may come late
+        in the log.
         """
-        job, pane, clock = self._job, self._pane, self._clock
+        job, pane = self._job, self._pane
         # In this order: a shell that has begun has the script open until it is done.
         has_begun = job.has_begun()
         if not job.is_closed():
@@ -245,35 +245,27 @@ class JobFollower(Follower):
         if not has_begun:
             await self._take_back()
             return None
-        # The shell is done with the job, so the end mark is on its way or was never printed.
-        late_s, size = self._times.late_output_s, pane.log.size
-        quiet_at = clock.now() + late_s
-        deadline = clock.now() + self._times.max_late_output_s
-        while not job.is_done() and clock.now() < min(quiet_at, deadline):
-            await self._watch.wait(min(quiet_at, deadline))
-            if pane.log.size > size:
-                size, quiet_at = pane.log.size, clock.now() + late_s
-        if job.is_done() or await pane.ending():
-            return None
-        # The mark is also missing if the log had no room for it.
-        await self._check_log()
+        if not job.has_end_mark():
+            await self._check_log()
         if not await pane.drain():
             return Reason.LATE if self._is_due else None
+        job.settle()
+        if job.is_done():
+            return self._unless_interrupted(Reason.DONE)
         shell = job.shell
-        reason = self._unless_interrupted(Reason.GIVEN_UP)
         if not shell.is_running():
             # Its process may still be there, running another program.
             has_ended = processes.read_living(shell.pid, shell.start[0]) is None
-            reason = Reason.SHELL_ENDED if has_ended else Reason.REPLACED
-        elif not job.is_done():
-            # Without a line editor, as in dash, a shell does not reset the modes that a program
-            # left. C-c then drops what it has read in those modes.
-            is_without_editor = not shell.dialect.has_editor and not pane.keyboard.holder
-            if is_without_editor and terminals.restore(pane.leader.pid):
-                await interrupt(pane, is_second=False)
-            if not await pane.terminal.prompt(self._times.take_s):
-                return None
-        return None if job.is_done() else reason
+            if await pane.ending():
+                return Reason.EXITED
+            return Reason.SHELL_ENDED if has_ended else Reason.REPLACED
+        # Without a line editor, as in dash, a shell does not reset the modes that a program left.
+        # C-c then drops what it has read in those modes.
+        is_without_editor = not shell.dialect.has_editor and not pane.keyboard.holder
+        if is_without_editor and terminals.restore(pane.leader.pid):
+            await interrupt(pane, is_second=False)
+        is_at_prompt = await pane.terminal.prompt(self._times.take_s)
+        return self._unless_interrupted(Reason.GIVEN_UP) if is_at_prompt else None
 
     async def _take_back(self) -> None:
         """Raise JobNotTakenError if the shell has not opened the job, and surely never will.
@@ -290,7 +282,7 @@ class JobFollower(Follower):
         """Check that the log had room for the job's marks."""
         pane = self._pane
         has_lost_output = await pane.ensure_log_writer()
-        if has_lost_output and not self._job.is_done():
+        if has_lost_output and not self._job.has_end_mark():
             self._job.remove()
             pane.jobs.last = None
             raise LogLostError(pane.id, str(pane.log.path))

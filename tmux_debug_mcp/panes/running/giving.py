@@ -106,8 +106,6 @@ async def wait_until_free(pane: Pane) -> None:
 
 
 def _is_over(job: Job, times: Times) -> bool:
-    if job.is_done():
-        return True
     if not job.has_begun():
         return job.runtime_s > times.take_s
     return job.is_closed()
@@ -329,5 +327,7 @@ async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
         with pane.clock.move_on_after(pane.clock.times.interrupt_s):
             while not job.is_done():
                 await subscription.wait(pane.clock.times.job_poll_s)
+            await pane.drain()
+    job.settle()
     job.remove()
     return job.code_before

@@ -8,6 +8,10 @@ The shell keeps the script open until it is done with it. That distinguishes a s
 command up from a program in the command that asks for input. The script empties its own file first,
 so the command can't read the nonce of its end mark there. An empty script also shows that the shell
 has begun the command, whatever the log, which may be late, has to say.
+
+Another program may have read the nonce before, or the shell may show it. So a mark alone ends
+nothing: it counts once the shell is done with the script, which the kernel tells. If there is more
+than one by then, the exit code is not known.
 """
 
 import contextlib
@@ -52,10 +56,10 @@ class Job:
         start: The cursor where the command's output begins, None before that. It is too early if
             the log was trimmed before the mark there was read.
         end: The cursor where the output ends, None before that.
-        exit_code: The command's exit code, None before its end.
+        exit_code: The command's exit code; None before it is settled, or if it is not known.
         code_before: The exit code of the shell's last command before this one, None until the mark
-            at `start` is read.
-        is_given_up: The shell is done with the script, and has not printed an end mark.
+            at `start` is read, or if there are several.
+        is_settled: The shell is done with the script, and what it printed for the job is known.
     """
 
     def __init__(
@@ -73,13 +77,15 @@ class Job:
         self.end: int | None = None
         self.exit_code: int | None = None
         self.code_before: int | None = None
-        self.is_given_up = False
+        self.is_settled = False
+        self._begin_marks = self._end_marks = 0
+        self._code = 0  # in the newest end mark
         self._clock = clock
         self._begun_at = clock.now()
         # Only blank lines and comments.
         self._is_empty = all(one.lstrip()[:1] in ("", "#") for one in command.splitlines())
         self._log = log
-        self._position = log.size
+        self._position = self._searched_to = log.size
         self._begin = secrets.token_hex(8)
         self._end = secrets.token_hex(8)
         self._script_file = client.file(f"{name}-{_slug(command)}")
@@ -127,30 +133,45 @@ class Job:
         text = f" {self.shell.dialect.source} {self._script_file}"
         return Keystrokes(text, is_paste=False, keys=("Enter",))
 
-    def is_done(self) -> bool:
-        """Search the new part of the log for marks; return whether the command has ended."""
+    def has_end_mark(self) -> bool:
+        """Search the new part of the log for marks; return whether there is one of the end."""
         size = self._log.size
-        while self.end is None and self._position < size:
+        while not self.is_settled and self._position < size:
             start = max(self._position, self._log.kept_from)
             if start > self._position and self.start is None:
                 # The mark was most likely trimmed. If it wasn't, it is still to come.
                 self.start = self._position
             data = self._log.read(start, _PIECE_BYTES)
             for mark in JOB_MARK.finditer(data):
+                if start + mark.start() < self._searched_to:
+                    continue  # also in the piece before
+                self._searched_to = start + mark.end()
                 nonce, code_before, exit_code = (part and part.decode() for part in mark.groups())
-                if nonce == self._begin and code_before and self.code_before is None:
-                    self.start = start + mark.end()
-                    self.code_before = int(code_before)
+                if nonce == self._begin and code_before:
+                    self._begin_marks += 1
+                    if self._begin_marks == 1:
+                        self.start = start + mark.end()
+                    self.code_before = int(code_before) if self._begin_marks == 1 else None
                 elif nonce == self._end and exit_code:
+                    self._end_marks += 1
                     self.end = start + mark.start()
-                    # Some shells keep the previous exit code if a file contains no command.
-                    self.exit_code = 0 if self._is_empty else int(exit_code)
-                    break
+                    self._code = int(exit_code)
             if len(data) <= MAX_MARK_BYTES:
                 break
             # Pieces overlap by the length of a mark, so that none is cut in two.
             self._position = start + len(data) - MAX_MARK_BYTES
         return self.end is not None
+
+    def is_done(self) -> bool:
+        """Return whether the command has ended, as a mark and the kernel say."""
+        return self.has_end_mark() and self.is_closed()
+
+    def settle(self) -> None:
+        """Take as known what the log has of the job, with which the shell is done."""
+        if self.has_end_mark() and self._end_marks == 1:
+            # Some shells keep the previous exit code if a file contains no command.
+            self.exit_code = 0 if self._is_empty else self._code
+        self.is_settled = True
 
     def has_begun(self) -> bool:
         """Return whether the shell may have begun the command: False is certain at this moment."""

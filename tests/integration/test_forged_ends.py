@@ -1,0 +1,99 @@
+"""End marks of runs that other programs print: a mark alone ends nothing."""
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+from support import SHELLS, Gate, Tools, eventually, run
+
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.shells.jobs import Job
+
+
+async def begun(pane: Pane) -> Job:
+    """Wait until a command runs in a pane, and return its job."""
+    await eventually(lambda: pane.jobs.last is not None and pane.jobs.last.has_begun())
+    job = pane.jobs.last
+    assert job
+    await eventually(lambda: job.has_end_mark() or job.start is not None)
+    return job
+
+
+async def forge_end(pane: Pane, job: Job) -> None:
+    """Print the end of a job, as a program does that has read its script before the shell."""
+    terminal = os.open(f"/proc/{pane.leader.pid}/fd/3", os.O_WRONLY | os.O_NOCTTY)
+    try:
+        os.write(terminal, f"\033]7777;{job._end};0\a".encode())
+    finally:
+        os.close(terminal)
+    await eventually(job.has_end_mark)
+
+
+@pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS)
+@pytest.mark.parametrize("times", [1, 3])
+async def test_run_ends_with_its_command_and_has_its_exit_code(
+    tools: Tools, gate: Gate, shell: str, times: int
+) -> None:
+    pane_id = await tools.create(shell)
+    await run(tools, "true", pane_id)
+    [pane] = tools.engine.panes
+    answers = []
+
+    async def call() -> None:
+        command = f"echo before; cat {gate}; echo after; sh -c 'exit 9'"
+        answers.append(await run(tools, command, pane_id, timeout_s=600))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        job = await begun(pane)
+        for _ in range(times):
+            await forge_end(pane, job)
+        await gate.open()
+
+    [(output, facts, _)] = answers
+    assert (output, facts["reason"], facts["exit_code"]) == ("before\nafter\n", "done", 9)
+    assert (await run(tools, "echo next", pane_id))[0] == "next\n"
+
+
+async def test_command_in_a_shell_that_shows_what_it_reads_can_not_end_its_run(
+    tools: Tools, tmp_path: Path
+) -> None:
+    """With `set -v`, the log and the screen show the nonce of the end mark."""
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "set -v", pane_id)
+    log = tools.engine.panes[0].log.writable
+    forges = tmp_path / "forges"
+    forges.write_text(
+        f"""nonce=$(grep -aoE '7777;[0-9a-f]{{16}};%d' {log} | tail -1 | cut -d';' -f2)
+printf '\\033]7777;%s;0\\a' "$nonce" >/dev/tty
+echo forged "${{#nonce}}"
+exit 9
+"""
+    )
+
+    output, facts, _ = await run(tools, f"sh {forges}", pane_id)
+
+    assert output.endswith("forged 16\n")
+    assert (facts["reason"], facts["exit_code"]) == ("done", 9)
+
+
+async def test_code_of_a_run_that_went_on_is_not_told_if_it_is_not_known(
+    tools: Tools, gate: Gate
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    [pane] = tools.engine.panes
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, f"cat {gate}; (exit 9)", pane_id)
+        job = await begun(pane)
+        await forge_end(pane, job)
+        tasks.cancel_scope.cancel()
+    await eventually(lambda: pane.jobs.unreported is job)
+    assert "outcome" not in (await tools.blocks("capture_pane", pane_id=pane_id))[-1]
+    await gate.open()
+    await eventually(job.is_done)
+
+    blocks = await tools.blocks("capture_pane", pane_id=pane_id)
+
+    unknown = "the run's outcome is unknown: another program has printed its end, too"
+    assert f"; {unknown}; " in blocks[-1]
