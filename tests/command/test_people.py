@@ -1027,6 +1027,32 @@ class TestSplitWindow:
             lambda result: not result.get("isError"),
         )
 
+    @pytest.mark.usefixtures("server")
+    def test_neighbour_of_a_pane_that_a_person_took_is_not_killed_by_a_verb(
+        self, sits: Callable[..., Person], shell: Shell
+    ) -> None:
+        person = sits("attach", "debug-1", "--write")
+        person.sees("you have the keyboard")
+
+        refused = shell.run("kill", "debug-2")
+
+        assert refused.returncode == 125
+        assert f"at {person.tty} has the keyboard of pane 'debug-1'." in refused.stderr
+        assert "second" not in person.seen
+        assert person.leaves() == 0
+        ask_until(lambda: shell.run("kill", "debug-2").returncode, lambda status: status == 0)
+
+    def test_window_with_a_pane_that_a_person_took_is_killed(
+        self, sits: Callable[..., Person], server: Server, taken: str
+    ) -> None:
+        person = sits("attach", taken, "--write")
+        person.sees("you have the keyboard")
+
+        assert not server.call("kill", target="work:0", type="window").get("isError")
+
+        assert person.leaves() == 0
+        assert server.text("list_panes") == "No panes found."
+
     @pytest.mark.parametrize("words", [(), ("--write",)], ids=["watches", "works"])
     def test_person_whose_pane_is_killed_is_not_left_with_its_neighbour(
         self, sits: Callable[..., Person], shell: Shell, server: Server, words: tuple[str, ...]

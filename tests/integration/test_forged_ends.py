@@ -65,7 +65,9 @@ async def test_command_in_a_shell_that_shows_what_it_reads_can_not_end_its_run(
     log = tools.engine.panes[0].log.writable
     forges = tmp_path / "forges"
     forges.write_text(
-        f"""nonce=$(grep -aoE '7777;[0-9a-f]{{16}};%d' {log} | tail -1 | cut -d';' -f2)
+        f"""until [ "$nonce" ]; do  # the log may be late
+    nonce=$(grep -aoE '7777;[0-9a-f]{{16}};%d' {log} | tail -1 | cut -d';' -f2)
+done
 printf '\\033]7777;%s;0\\a' "$nonce" >/dev/tty
 echo forged "${{#nonce}}"
 exit 9

@@ -4,7 +4,6 @@ All panes are on our tmux server. The server starts with the first pane. When it
 lost, and the next pane starts another server.
 """
 
-import contextlib
 import errno
 import secrets
 import signal
@@ -19,6 +18,7 @@ import anyio.to_thread
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import (
     AmbiguousNameError,
+    KeyboardHeldError,
     PaneLimitError,
     PaneNotFoundError,
     StorageError,
@@ -262,8 +262,8 @@ class Engine:
         """Kill the oldest pane that has ended and is not in use, evictable ones first."""
         evictable_first = sorted(self.panes, key=lambda pane: not pane.made_by.is_evictable)
         for pane in evictable_first:
-            if not pane.subscribers and await pane.ending() and not pane.left():
-                await self._evict(pane)
+            is_unused = not pane.subscribers and await pane.ending() and not pane.left()
+            if is_unused and await self._evict(pane):
                 return
         raise PaneLimitError(MAX_PANES)
 
@@ -277,9 +277,15 @@ class Engine:
             if not pane.subscribers and not pane.left():
                 await self._evict(pane)
 
-    async def _evict(self, pane: Pane) -> None:
-        with contextlib.suppress(PaneNotFoundError):  # another call was faster
+    async def _evict(self, pane: Pane) -> bool:
+        """Kill a pane, unless a person works beside it; return whether it is gone."""
+        try:
             await self.kill(pane)
+        except KeyboardHeldError:
+            return False
+        except PaneNotFoundError:  # another call was faster
+            pass
+        return True
 
     def names_for(self, target: object) -> dict[str, str]:
         """Return how errors name the panes that a call meant by a name, by their ids."""
@@ -349,8 +355,13 @@ class Engine:
 
         Raises:
             PaneNotFoundError: It was killed meanwhile.
+            KeyboardHeldError: A person has the keyboard of another pane in its window, and would
+                see the rest of the window then.
             TmuxStuckError: tmux does not answer. The pane stays in the registry.
         """
+        for other in self.panes_in(pane.window):
+            if other is not pane:
+                other.keyboard.check_free()
         if self._panes.pop(pane.id, None) is None:
             raise PaneNotFoundError(pane.id)
         try:

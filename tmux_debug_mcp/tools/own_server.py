@@ -182,18 +182,17 @@ class OwnServer:
 
     async def kill(self, kind: str, row: PaneRow) -> State | None:
         """End a `session`, `window` or `pane`; return how a pane ended."""
-        if kind == "pane":
-            for neighbour in self._engine.panes_in(row.window_id):
-                if neighbour.target != row.tmux_pane:
-                    neighbour.keyboard.check_free()
         state = None
         id_of = operator.attrgetter(f"{kind}_id")
-        inside = [row]
-        while inside:  # another call may add panes meanwhile
-            for other in inside:
+        while True:  # another call may add panes meanwhile
+            inside = [other for other in await self.rows() if id_of(other) == id_of(row)]
+            if not inside:
+                break
+            # While a person works in one of them, those beside it can't be ended.
+            held = {pane.target for pane in self._engine.panes if pane.keyboard.holder}
+            for other in sorted(inside, key=lambda one: one.tmux_pane not in held):
                 with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
                     state = await self._engine.kill(self._pane(other))
-            inside = [other for other in await self.rows() if id_of(other) == id_of(row)]
         await self._take_sizes()
         return state if kind == "pane" else None
 
