@@ -28,6 +28,7 @@ from support import (
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.panes import creation
 from tmux_debug_mcp.panes.creation import MAX_COMMAND_BYTES
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
@@ -498,3 +499,21 @@ async def test_program_has_the_default_actions_of_signals(tools: Tools) -> None:
         return "T" in {stat.state for stat in stats if stat}
 
     await eventually(is_stopped)
+
+
+async def test_functions_that_the_user_has_exported_do_not_run_in_pane_sh_where_sh_is_bash(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sh").symlink_to(shutil.which("bash") or "")
+    monkeypatch.setattr(creation, "_SH", str(tmp_path / "sh"))
+    commands = ("[", "cd", "command", "printf", "read", "ulimit")
+    functions = {f"BASH_FUNC_{name}%%": "() { echo of the user; }" for name in commands}
+    env = {**settings.env, **functions}
+
+    async with in_process(replace(settings, env=env)) as tools:
+        pane_id = await tools.create("bash -c 'cd /; exit 3'")
+        state = await tools.exited(pane_id)
+        text = await tools.capture(pane_id)
+
+    assert text == "of the user"
+    assert state["exit_code"] == 3

@@ -36,6 +36,7 @@ _ADDED_BYTES = 16 << 10
 # Each variable also takes a pointer, an equals sign and a final zero.
 _VARIABLE_BYTES = 10
 
+_SH = "/bin/sh"
 _PANE_SH = Path(__file__).with_name("pane.sh")
 _ENVIRONMENT_PY = Path(__file__).with_name("environment.py")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -340,6 +341,23 @@ def _default_signals(path: str | None) -> tuple[str, ...]:
     return ()
 
 
+def _shell(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words before pane.sh, which must not find functions in its environment.
+
+    Where sh is bash, functions that a user has exported would take the place of its commands. With
+    `-p`, bash only passes them on.
+    """
+    if any(name.startswith("BASH_FUNC_") for name in env) and _is_bash(_SH):
+        return (_SH, "-p")
+    return (_SH,)
+
+
+@functools.cache
+def _is_bash(shell: str) -> bool:
+    command = [shell, "-c", 'case "$BASH_VERSION" in "") exit 1 ;; esac']
+    return subprocess.run(command, env={}, check=False).returncode == 0
+
+
 def _words(
     client: ControlClient,
     settings: Settings,
@@ -360,7 +378,8 @@ def _words(
         added["PATH"] = f"{first}:{settings.programs_dir}"
     env = [word for name, value in added.items() for word in ("-e", f"{name}={value}")]
     path = settings.env.get("PATH")
-    wrapper = [*_default_signals(path), "/bin/sh", str(_PANE_SH), str(mark_file), log.writable]
+    shell = _shell({**settings.env, **added})
+    wrapper = [*_default_signals(path), *shell, str(_PANE_SH), str(mark_file), log.writable]
     wrapper += [settings.open_files, system_program("sleep", path), system_program("tail", path)]
     wrapper += [str(client.supervisor_pid), str(directory(settings.cwd, new.cwd))]
     if variables_file:
