@@ -305,3 +305,29 @@ async def test_person_who_attaches_does_not_change_what_panes_show(tools: Tools)
         )
     )
     assert size == b"200x50"
+
+
+SIBLING = """
+import ctypes, os, platform, time
+CLONE_PARENT, SIGCHLD = 0x8000, 17
+clone = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+child = ctypes.CDLL(None).syscall(clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0)
+if child == 0:
+    os._exit(0)
+while os.path.exists(f"/proc/{child}"):
+    time.sleep(0.001)
+print("alone", flush=True)
+time.sleep(3600)
+"""
+
+
+async def test_program_whose_sibling_has_ended_still_runs(tools: Tools) -> None:
+    """A program can add a child to its parent, which is pane.sh."""
+    pane_id = await tools.create(f"exec {python(SIBLING)}")
+    await tools.shows(pane_id, "alone")
+
+    [row] = await tools.json("list_panes")
+
+    assert row["status"] == "running"
+    assert not tools.engine.panes[0].has_exited
+    assert row["pid"] in tools.engine.panes[0].place.members()

@@ -9,12 +9,13 @@ import anyio
 import pytest
 from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, until
 
-from tmux_debug_mcp.errors import PaneLostError, ToolError
+from tmux_debug_mcp.errors import PaneLostError, StorageError, ToolError
 from tmux_debug_mcp.panes.hidden_input import check_hidden_input
 from tmux_debug_mcp.panes.keyboard import Keyboard
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.people import type_secret
+from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.keys import Keystrokes
 
 # What has been mangled on its way through tmux, a shell, a lexer or a terminal.
@@ -472,3 +473,26 @@ async def test_output_that_is_stopped_is_told_until_it_goes_on(tools: Tools) -> 
     answer = await tools.send("debug-1", "C-q", wait_for="^b$")
     assert "; matched; " in answer[-1]
     assert stopped not in answer[-1]
+
+
+async def test_keys_that_could_not_be_sent_leave_the_shell_at_its_prompt(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    await tools.blocks("run", command="echo before", pane_id=pane_id)
+    [pane] = tools.engine.panes
+    before = pane.keyboard.last_sent
+    assert before
+
+    def write(_client: ControlClient, name: str, _content: bytes) -> Path:
+        raise StorageError(name, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ControlClient, "write", write)
+        error = await tools.error("send_keys", pane_id=pane_id, keys="x" * 100_000)
+
+    assert "No space left on device" in error
+    assert pane.keyboard.last_sent is before
+    assert not pane.keyboard.is_line_used
+    assert pane.terminal.before_typing is before.before
+    assert (await tools.blocks("run", command="echo $?", pane_id=pane_id))[0] == "0\n"

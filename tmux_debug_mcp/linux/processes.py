@@ -49,9 +49,8 @@ class Stat:
 
     Attributes:
         is_fork: It has not called execve(2) since it was forked, like a subshell.
-        reaped: It has waited for a child that had ended: cminflt is not 0, as no process runs
-            without page faults. For a pane.sh, whose first child is the command: the command has
-            ended.
+        has_waited: It has waited for a child that had ended: cminflt is not 0, as no process runs
+            without page faults.
         start_stack: The address of the bottom of its stack, which changes with each execve(2).
     """
 
@@ -69,7 +68,7 @@ class Stat:
         start_stack: int = 0,
         *,
         is_fork: bool = False,
-        reaped: bool = False,
+        has_waited: bool = False,
     ) -> None:
         self.pid = pid
         self.comm = comm
@@ -82,7 +81,15 @@ class Stat:
         self.starttime = starttime
         self.start_stack = start_stack
         self.is_fork = is_fork
-        self.reaped = reaped
+        self.has_waited = has_waited
+
+    @property
+    def has_ended_command(self) -> bool:
+        """Whether this is a pane.sh whose command has ended. From then on, it ignores SIGTTIN.
+
+        That it has waited for a child does not suffice: a program can add children to its parent.
+        """
+        return self.has_waited and _ignores(self.pid, signal.SIGTTIN)
 
 
 def read_stat(pid: int) -> Stat | None:
@@ -94,11 +101,17 @@ def read_stat(pid: int) -> Stat | None:
     comm, _, rest = line.partition(b"(")[2].rpartition(b")")
     fields = rest.split(None, 26)  # fields[N] is field N + 3 of proc(5)
     ppid, pgrp, session, tty, tpgid, flags = map(int, fields[1:7])
-    is_fork, reaped = bool(flags & _PF_FORKNOEXEC), fields[8] != b"0"
+    is_fork, has_waited = bool(flags & _PF_FORKNOEXEC), fields[8] != b"0"
     start = int(fields[19]), int(fields[25])
     name, state = comm.decode(errors="replace"), chr(fields[0][0])
     ids = ppid, pgrp, session, tty, tpgid
-    return Stat(pid, name, state, *ids, *start, is_fork=is_fork, reaped=reaped)
+    return Stat(pid, name, state, *ids, *start, is_fork=is_fork, has_waited=has_waited)
+
+
+def _ignores(pid: int, number: int) -> bool:
+    """Return whether a process ignores a signal, or is gone."""
+    mask = read(f"/proc/{pid}/status").partition(b"\nSigIgn:\t")[2][:16]
+    return not mask or bool(int(mask, 16) >> number - 1 & 1)
 
 
 def read_living(pid: int, starttime: int) -> Stat | None:

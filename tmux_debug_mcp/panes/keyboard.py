@@ -199,6 +199,13 @@ class Keyboard:
             self.empty_prompt = sent.cursor
         return sent
 
+    def undo(self, sent: Sent) -> None:
+        """Note that keystrokes were not typed after all, nor used the shell's line."""
+        if self.last_sent is sent:
+            self.sent.pop()
+            self._terminal.undo_typing()
+            del self.typed_lines[-1:]
+
     async def press(self, keystrokes: Keystrokes) -> None:
         """Type keystrokes at once: don't wait for the program, and don't expect an echo."""
         with anyio.CancelScope(shield=True):

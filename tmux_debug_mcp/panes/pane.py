@@ -227,7 +227,7 @@ class Pane:
     def has_exited(self) -> bool:
         """Whether the program has ended. Its last output may not be in the log yet."""
         leader = None if self._ended else self.place.living_leader()
-        return leader is None or leader.reaped
+        return leader is None or leader.has_ended_command
 
     async def _wait_for_ending(self) -> State | None:
         """Return how the program ended, None if that stays unknown for `Times.mark_s`.

@@ -41,7 +41,8 @@ cd -- "$7" 2>&3 && (
 	exec "$@" 2>&3 3>&- 4<&-
 )
 mcp_status=$?
-# A program may have left the terminal to its own process group, with `stty tostop` set.
+# A program may have left the terminal to its own process group, with `stty tostop` set. That SIGTTIN
+# is ignored also tells that the program has ended.
 trap '' TTIN TTOU
 printf '\033\\\033]7777;%s;%d\007' "$mcp_mark" "$mcp_status"
 while [ "$mcp_looks" -gt 0 ] && [ ! "$mcp_hung_up" ]; do

@@ -76,7 +76,7 @@ class Place:
         living: list[int] = []
         leader = self.living_leader()
         # After its command, pane.sh only waits for tmux to read all output.
-        if leader and not leader.reaped:
+        if leader and not leader.has_ended_command:
             living += processes.descendants(leader.pid)
 
         def is_orphan(stat: processes.Stat) -> bool:

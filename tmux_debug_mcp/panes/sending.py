@@ -218,11 +218,16 @@ async def _send_one(
             is_whole = not (step.text and step.keys and await _has_text_box(pane, sent.before))
             sending.notes += _notes(step, sent.before)
             keyboard.use_line(step)
-            async with keyboard.lock:
-                keyboard.check_not_hidden(step)
-                if readers is not None:
-                    check_readers(pane, readers)
-                await keyboard.type(step if is_whole else step.only_text())
+            try:
+                async with keyboard.lock:
+                    keyboard.check_not_hidden(step)
+                    if readers is not None:
+                        check_readers(pane, readers)
+                    await keyboard.type(step if is_whole else step.only_text())
+            except ToolError as error:
+                if not isinstance(error, TmuxStuckError):  # which may type yet
+                    keyboard.undo(sent)
+                raise
     before = sent.before
     if not is_whole:
         try:

@@ -98,7 +98,7 @@ def look(
     # Not pane.sh itself, which only waits for its command.
     below = list(_descendants(pane_pid, runs))
     session_leader = processes.read_stat(pane_pid)
-    if session_leader is None or session_leader.reaped or session_leader.state == "Z":
+    if session_leader is None or session_leader.has_ended_command or session_leader.state == "Z":
         return Snapshot(is_over=True, printed_bytes=printed_bytes)
     candidates = _foreground_processes(session_leader, below, runs)
     front = in_front(session_leader, [stat.pid for stat in below[:1]])

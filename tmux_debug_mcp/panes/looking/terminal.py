@@ -71,6 +71,7 @@ class Terminal:
         self._tracker = ActivityTracker(self._times)
         self.before_typing: Snapshot | None = None
         self._typed_at = -math.inf
+        self._typed_earlier: tuple[Snapshot | None, float] = None, self._typed_at
 
     def look(self) -> Snapshot:
         """Return a new snapshot."""
@@ -109,8 +110,13 @@ class Terminal:
     def begin_typing(self, *, gets_keys: bool = False) -> Snapshot:
         """Note that something is typed now, and return the snapshot from just before."""
         before = replace(self.look(), gets_keys=gets_keys)
+        self._typed_earlier = self.before_typing, self._typed_at
         self.typed(before)
         return before
+
+    def undo_typing(self) -> None:
+        """Note that nothing was typed since the last call of `begin_typing`."""
+        self.before_typing, self._typed_at = self._typed_earlier
 
     def blocked_on(self, activity: Activity) -> Blocked | None:
         """Return what the program in the foreground is blocked on, or merely waits for.
@@ -267,7 +273,7 @@ class Terminal:
         """Return whether the pane's command has called execve(2), or has ended."""
         if not self._is_begun:
             leader = processes.read_living(self._leader.pid, self._leader.starttime)
-            if leader is None or leader.reaped:
+            if leader is None or leader.has_ended_command:
                 self._is_begun = True
             else:
                 children = processes.children(leader.pid)
