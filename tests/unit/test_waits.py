@@ -7,15 +7,16 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 from support import ask_until
 
-from tmux_debug_mcp.linux import processes, waits
+from tmux_debug_mcp.linux import processes, terminals, waits
 from tmux_debug_mcp.linux.calls import Call
-from tmux_debug_mcp.linux.waits import OutsideReaders, Wait, wait_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Wait, wait_of
 
 
 @pytest.mark.parametrize(("timeout_s", "is_alone"), [(None, True), (1000, False)])
@@ -195,3 +196,52 @@ def _wait_of(pid: int) -> Wait | None:
     stat = processes.read_stat(pid)
     wait = stat and wait_of(pid, str(pid), stat.tty)
     return wait if wait and wait.is_for_terminal else None
+
+
+Waits = Callable[[Callable[[float], int]], bool]
+
+
+@pytest.fixture
+def waits_when_asked(monkeypatch: pytest.MonkeyPatch) -> Waits:
+    """Return what asks a thread of another user whether it waits, given how often it has run.
+
+    It has run so often, by the time, in seconds; and once for each time that it was woken, if the
+    number is negative.
+    """
+
+    def ask(runs: Callable[[float], int]) -> bool:
+        now, woken = 0.0, 0
+
+        def sleep(duration_s: float) -> None:
+            nonlocal now
+            now += duration_s
+
+        def rouse(_terminal: str) -> None:
+            nonlocal woken
+            woken += 1
+
+        def cpu_ns(_pid: int, _thread: str) -> int:
+            return woken if runs(now) < 0 else runs(now)
+
+        monkeypatch.setattr(time, "sleep", sleep)
+        monkeypatch.setattr(terminals, "rouse_readers", rouse)
+        monkeypatch.setattr(processes, "cpu_ns", cpu_ns)
+        return bool(HiddenWaits().find([(1, "1")], "/dev/pts/0"))
+
+    return ask
+
+
+def test_thread_of_another_user_that_runs_when_it_is_woken_waits(waits_when_asked: Waits) -> None:
+    assert waits_when_asked(lambda _now: -1)
+    assert not waits_when_asked(lambda _now: 0)
+
+
+def test_thread_of_another_user_that_runs_at_regular_times_does_not_wait(
+    waits_when_asked: Waits,
+) -> None:
+    def ticks(interval: int, phase: int, now: float) -> int:
+        return (round(now * 1e6) + phase) // interval
+
+    for interval in range(200, 12_000, 50):
+        for phase in range(0, interval, 50):
+            assert not waits_when_asked(partial(ticks, interval, phase)), (interval, phase)

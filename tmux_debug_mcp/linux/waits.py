@@ -27,8 +27,9 @@ _DEV_TTY = os.makedev(5, 0)
 _DEV_PTMX = os.makedev(5, 2)
 # A thread that is woken has run after this time, unless the machine is busy.
 _WAKE_UP_S = 0.0005
-# A thread that runs every few milliseconds by itself can pass for a woken one once.
-_ROUSES = 2
+# How long a thread must not run before each time that we wake it. One that runs at regular times
+# can't do so in the moment after each of these pauses and never else, whatever its interval.
+_QUIETS_S = (0.0005, 0.0023, 0.0037)
 # How long the answer that a thread does not wait holds.
 _ASK_AGAIN_S = 0.5
 # A search through all processes ends after this much processor time.
@@ -227,7 +228,7 @@ class HiddenWaits:
     def find(self, threads: Sequence[Thread], terminal: str) -> list[Thread]:
         """Return which of these sleeping threads wait for a terminal that hides what is typed.
 
-        Blocks for some 2 ms if threads have run since the last call.
+        Blocks for some 8 ms if threads have run since the last call.
         """
         now = time.monotonic()
         if now > self._asked_at + _ASK_AGAIN_S:
@@ -248,10 +249,10 @@ def _ask(threads: Sequence[Thread], terminal: str) -> dict[Thread, tuple[int, bo
     """Return how long each thread has run, and whether it runs only when roused."""
     times = {thread: processes.cpu_ns(*thread) for thread in threads}
     waiting = set(threads)
-    for _ in range(_ROUSES):
+    for quiet_s in _QUIETS_S:
         if not waiting:
             break
-        time.sleep(_WAKE_UP_S)
+        time.sleep(quiet_s)
         waiting -= _run_since(times)
         terminals.rouse_readers(terminal)
         time.sleep(_WAKE_UP_S)
