@@ -5,6 +5,7 @@ of a turn in units that no machine changes. What it costs in time is a figure of
 """
 
 import asyncio
+import os
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ import pytest
 from support import PATIENCE_S, Gate, eventually, in_process, python
 
 from tmux_debug_mcp.linux.sockets import End, Listeners
+from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.logs.pacing import work_of
@@ -322,6 +324,28 @@ async def _search(program: str, settings: Settings) -> None:
         await tools.blocks("capture_pane", pane_id=pane, since=0)
 
 
+async def _kept_hole(settings: Settings) -> None:
+    """Read a kept log of 64 GiB that takes 4 KiB: its end is missing, as after a crash."""
+    run = settings.cwd / "logs" / "20260101T000001-4711"
+    run.mkdir(parents=True)
+    entry = Entry(
+        id="debug-1",
+        window="@0",
+        name="hole",
+        command="x",
+        mark="0" * 16,
+        columns=80,
+        rows=24,
+        started_at=1.0,
+    )
+    (run / "index.jsonl").write_bytes(entry.line())
+    (run / "debug-1.log").write_bytes(b"line\n" * 800)
+    os.truncate(run / "debug-1.log", 64 << 30)
+    async with in_process(settings, archive=Archive(run.parent)) as tools:
+        for arguments in ({}, {"since": 0}, {"since": 32 << 30}):
+            await tools.blocks("capture_pane", pane_id=f"{run.name}/debug-1", **arguments)
+
+
 PASTES = {
     f"paste: {lines} lines, {name}": partial(_paste, program, lines)
     for lines in (500, 5_000, 60_000)
@@ -343,5 +367,6 @@ def works(max_bytes: int) -> dict[str, Work]:
         "large terminals": _large_terminals,
         "waits for floods": _many_waits,
         "list": _list,
+        "kept hole": _kept_hole,
         **{f"search: {name}": partial(_search, program) for name, program in HARD_LOGS.items()},
     }
