@@ -589,8 +589,8 @@ def test_client_is_known_by_the_kernel_and_not_by_its_word(shell: Shell, server:
         with ours, theirs:
             wish = {"want": "mcp", "client": other.pid}
             fds = [theirs.fileno(), theirs.fileno()]
-            socket.send_fds(peer, [json.dumps(wish).encode() + b"\n"], fds)
             before = shell.servers()[0].clients
+            socket.send_fds(peer, [json.dumps(wish).encode() + b"\n"], fds)
 
             after = ask_until(lambda: shell.servers()[0].clients, lambda now: now != before)
 

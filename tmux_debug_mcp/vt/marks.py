@@ -9,7 +9,7 @@ Marks are escape sequences of ours, which terminals don't show.
     ESC \ ESC ] 7777 ; NONCE ; STATUS BEL          the program of a pane has ended
 
 The last one begins with the end of a string, because a program may be killed within one. Each mark
-has a nonce that nobody else can read before the mark is printed.
+has a nonce of its own, which a program has to look for in our files.
 
 For a command, we type a line that makes the shell read the command from a file. The mark holds the
 command itself, percent-encoded, so that the text of a log can show it.
