@@ -176,6 +176,31 @@ class TestRuns:
         assert ("run ended with code 3" if is_in_shell else "exited with code 3") in blocks[-1]
         assert count.runs == 1
 
+    @QUICK
+    @pytest.mark.parametrize("shell", ["bash --norc", "dash"])
+    async def test_end_of_a_shell_is_told_with_the_end_of_its_pane_however_late(
+        self, tools: Tools, gate: Gate, shell: str
+    ) -> None:
+        pane_id = await tools.create(shell)
+        await run(tools, "true", pane_id)
+        pane, answers = pane_of(tools, pane_id), []
+
+        async def call() -> None:
+            answers.append(await run(tools, f"cat {gate}; exit 3", pane_id))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await tools.shows_foreground(pane_id, "cat")
+            with frozen(pane.leader.pid):
+                await gate.open()
+                await eventually(lambda: has_ended(pane))
+                await anyio.sleep(STALL_S)
+                assert answers == []
+
+        [(_, facts, status)] = answers
+        assert (facts["reason"], facts["exit_code"]) == ("exited", 3)
+        assert "exited with code 3" in status
+
     @QUICK_TMUX
     async def test_tmux_that_freezes_before_the_command_runs_it_never(
         self, tools: Tools, count: Count

@@ -254,10 +254,15 @@ class JobFollower(Follower):
             return self._unless_interrupted(Reason.DONE)
         shell = job.shell
         if not shell.is_running():
-            # Its process may still be there, running another program.
+            # Its process may still be there, running another program, which may end at once.
+            until = self._clock.now() + self._times.quiet_s
+            while self._clock.now() < until:
+                if await pane.ending():
+                    return Reason.EXITED
+                await self._watch.wait(until)
+            if not any(map(processes.is_alive, processes.children(pane.leader.pid))):
+                return Reason.LATE if self._is_due else None  # pane.sh is about to tell its end
             has_ended = processes.read_living(shell.pid, shell.start[0]) is None
-            if await pane.ending():
-                return Reason.EXITED
             return Reason.SHELL_ENDED if has_ended else Reason.REPLACED
         # Without a line editor, as in dash, a shell does not reset the modes that a program left.
         # C-c then drops what it has read in those modes.
