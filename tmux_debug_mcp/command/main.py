@@ -59,8 +59,7 @@ def run(words: list[str]) -> int:
         "".join(words).encode()  # JSON and terminals take only UTF-8
     except UnicodeEncodeError:
         raise CommandError("The arguments are not UTF-8. Give UTF-8.") from None
-    before_command = words[: words.index("--")] if "--" in words else words
-    if not words or words[0] == "help" or {"-h", "--help"} & set(before_command):
+    if not words or words[0] in _HELP or _asks_for_help(words):
         return _show_help(words)
     if words[0] == "--version":
         write(1, f"tmux-debug {__version__}\n")
@@ -139,6 +138,14 @@ def _hang_up_at_signals(connection: Connection) -> list[int]:
     for number in _SIGNALS:
         _signal.signal(number, hang_up)
     return received
+
+
+def _asks_for_help(words: list[str]) -> bool:
+    if not {"-h", "--help"} & set(words):
+        return False
+    from tmux_debug_mcp.verbs.parsing import asks_for_help  # noqa: PLC0415  as below
+
+    return asks_for_help(words)
 
 
 def _show_help(words: list[str]) -> int:
