@@ -173,6 +173,20 @@ class TestOfAClient:
         assert (up, again) == ("up", "up")
         assert re.search(r"; matched output from \S+ s before this call; --since 4 for new", status)
 
+    def test_panes_of_a_script_have_its_environment_and_directory(self, server: Server) -> None:
+        script = """
+            export WHOSE='the script' PATH="/nowhere:$PATH" && cd /
+            tmux-debug run 'echo $WHOSE; pwd; echo $PATH'; echo $PATH
+            unset WHOSE
+            tmux-debug run 'echo [$WHOSE]; echo $MCP_DEBUG_PANE'; echo $MCP_DEBUG_PANE
+        """
+
+        whose, cwd, path, own_path, unset, tag, own_tag = ran(server, script)[0].splitlines()
+
+        assert (whose, cwd, unset) == ("the script", "/", "[]")
+        assert path == own_path
+        assert (tag.rpartition("/")[2], own_tag.rpartition("/")[2]) == ("debug-3", "debug-1")
+
     def test_json_is_whole(self, server: Server) -> None:
         output, _ = ran(server, "tmux-debug create --json true")
 

@@ -5,7 +5,12 @@ import os
 import sys
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, runs_any
+from tmux_debug_mcp.sockets.connection import (
+    Connection,
+    ServerGoneError,
+    runs_any,
+    sent_environment,
+)
 from tmux_debug_mcp.sockets.servers import (
     HAS_PANE,
     ONLY_ONE,
@@ -19,7 +24,15 @@ from tmux_debug_mcp.sockets.servers import (
     running,
     surroundings,
 )
-from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
+from tmux_debug_mcp.verbs.registry import (
+    INHERITING,
+    PEOPLE,
+    SECTIONS,
+    STARTING,
+    VERBS,
+    WAITING,
+    Verb,
+)
 
 from .caller import directory, write
 
@@ -28,10 +41,6 @@ _HELP = ("-h", "--help", "help")
 _QUIET = {"-q", "--quiet"}
 _SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Verbs that start a server if there is none.
-_STARTING = ("create", "run")
-# Verbs that say what keeps running when they are interrupted.
-_WAITING = (*_STARTING, "wait")
 
 
 def main() -> None:
@@ -86,7 +95,9 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
         from . import people  # noqa: PLC0415  other verbs don't need it
 
         wish |= {"person": people.name(), "chooses": os.isatty(0) and os.isatty(2)}
-    signals = _hang_up_at_signals(connection) if verb.name in _WAITING else []
+    if verb.name in INHERITING:
+        wish["environment"] = sent_environment(os.environ)
+    signals = _hang_up_at_signals(connection) if verb.name in WAITING else []
     connection.send(wish)
     status = answered(connection)
     for number in _SIGNALS:
@@ -266,7 +277,7 @@ def _makes_pane(words: list[str]) -> bool:
     )
 
     try:
-        if words[0] not in _STARTING:
+        if words[0] not in STARTING:
             parse(words, {})
             return False
         return "pane_id" not in check(words, directory()).arguments

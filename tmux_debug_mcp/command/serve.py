@@ -9,6 +9,7 @@ import sys
 
 from tmux_debug_mcp.options import OptionError, Values, parse
 from tmux_debug_mcp.own_command import own_command
+from tmux_debug_mcp.sockets.connection import sent_environment
 from tmux_debug_mcp.sockets.servers import CommandError, client_of
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
@@ -61,7 +62,12 @@ def _relay(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
     try:
         connection, _ = connect(values, os.environ)
-        connection.send({"want": "mcp", "client": client_of(os.getpid())}, fds=(0, 1))
+        wish = {
+            "want": "mcp",
+            "client": client_of(os.getpid()),
+            "environment": sent_environment(os.environ),
+        }
+        connection.send(wish, fds=(0, 1))
         status = tmux_debug.answered(connection)
     except CommandError as error:
         write(2, f"tmux-debug-mcp: {error}\n")

@@ -5,6 +5,8 @@ The first line says what the connection is for, and the server's lines say what 
     > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "terminal": true}
     < {"out": "..."}    {"err": "..."}    {"exit": 0}
 
+    > {"want": "verb", "words": ["run", "make"], "environment": {"PATH": "/bin", ...}, ...}
+
     > {"want": "verb", "words": ["attach"], "person": "me at /dev/pts/3", "chooses": true, ...}
     < {"choose": [{"id": "debug-1", ...}]}
     > {"pane": "debug-1"}
@@ -16,7 +18,8 @@ The first line says what the connection is for, and the server's lines say what 
                                            the `directory` that each was made in, and
                                            what a status line says as `shown`
 
-    > {"want": "mcp", "client": 4711}      with standard input and output attached to it
+    > {"want": "mcp", "client": 4711, ...} with standard input and output attached to it, and
+                                           with the environment
     < {"exit": 0}                          when the client has closed its end
 
     > {"want": "keep", "keep": "2h"}       how long to go on without use; "" changes nothing
@@ -30,7 +33,7 @@ The server closes the connection of a caller that says nothing, or nothing that 
 import _socket  # `socket` takes as long to import as all the rest together
 import json
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from .servers import CommandError, Server, is_private
 
@@ -126,6 +129,15 @@ class Connection:
             if not data:
                 return
             self._received += data
+
+
+def sent_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment as it is sent: a byte is a character, as in Latin-1."""
+
+    def sent(text: str) -> str:
+        return os.fsencode(text).decode("latin-1")
+
+    return {sent(name): sent(value) for name, value in environ.items()}
 
 
 def panes_of(path: str) -> list[dict[str, object]]:

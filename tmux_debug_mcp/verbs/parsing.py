@@ -419,8 +419,8 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
             parser.add_argument("--names", action="store_true", help="list only pane names")
         case "start":
             parser.description = (
-                "Start a server that outlives its callers, for the current directory. It inherits "
-                "this shell's environment, and takes the options of `tmux-debug-mcp`(1)."
+                "Start a server that outlives its callers, for the current directory. It takes the "
+                "options of `tmux-debug-mcp`(1)."
             )
             keep = "end after TIME without use, such as 90s, 2h or 1d (default 60m)"
             parser.add_argument("--keep", metavar="TIME", help=keep)

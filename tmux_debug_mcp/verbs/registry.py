@@ -190,5 +190,11 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
     ),
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for verbs in SECTIONS.values() for verb in verbs}
+# Verbs that make panes, and start a server if there is none.
+STARTING = ("create", "run")
+# Verbs whose panes inherit their caller's environment and directory.
+INHERITING = (*STARTING, "call")
+# Verbs that say what keeps running when they are interrupted.
+WAITING = (*STARTING, "wait")
 # The verbs that are tools of `debug`.
 TOOLS = [verb for verb in SECTIONS[PANES] if verb.tool]
