@@ -173,6 +173,51 @@ class TestOfAClient:
         assert (up, again) == ("up", "up")
         assert re.search(r"; matched output from \S+ s before this call; --since 4 for new", status)
 
+    def test_start_in_a_pane_starts_nothing_and_names_its_server(
+        self, shell: Shell, server: Server
+    ) -> None:
+        script = """
+            cd /
+            tmux-debug start; echo $?
+            tmux-debug start --keep 2h >/dev/null; echo $?
+            eval "$(tmux-debug start --export)"
+            echo $TMUX_DEBUG_SERVER
+            tmux-debug start --audit /nowhere; echo $?
+        """
+
+        said, *statuses, exported, named, refused, status = ran(server, script)[0].splitlines()
+
+        own = f"This is a pane of server {server.pid}"
+        assert said == f"{own}, which all verbs here reach. Nothing was started."
+        assert (statuses, exported, named) == (["0", "0"], said, str(server.pid))
+        assert refused.startswith(f"tmux-debug: {own}. A server with other options would end with")
+        assert status == "125"
+        assert [running.pid for running in shell.servers()] == [server.pid]
+
+    def test_development_server_that_a_script_starts_outlives_the_scripts_pane(
+        self, shell: Shell, server: Server, tmp_path: Path
+    ) -> None:
+        (tmp_path / "project").mkdir()
+        script = """
+            cd project
+            tmux-debug dev -- 'pwd; exec cat'
+            tmux-debug create --name web 'exec cat'
+            tmux-debug dev
+            tmux-debug ps --names
+        """
+
+        output, facts = ran(server, script, cwd=str(tmp_path))
+
+        project = f"{tmp_path}/project"
+        assert output.splitlines() == [project, project, facts["pane_id"], "dev", "web"]
+        server.call("kill_pane", pane_id=facts["pane_id"])
+        for _ in range(21):  # more than are kept
+            server.call("run", command="true")
+        rows = json.loads(server.text("list_panes"))
+        running = [row["name"] for row in rows if row["status"] == "running"]
+        assert running == ["dev", "web"]
+        assert [running.pid for running in shell.servers()] == [server.pid]
+
     def test_panes_of_a_script_have_its_environment_and_directory(self, server: Server) -> None:
         script = """
             export WHOSE='the script' PATH="/nowhere:$PATH" && cd /

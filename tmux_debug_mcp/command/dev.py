@@ -27,7 +27,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 
 from .caller import directory, write
 from .main import call
-from .starting import connect, directory_for
+from .starting import connect, directory_for, server_of_pane
 
 _NAME = "dev"
 _LOCK = "dev.lock"
@@ -143,10 +143,13 @@ def _reach(name: str, environ: Mapping[str, str], cwd: str) -> str:
     """Return the directory of the server that is named, or of the detached one of this directory.
 
     The latter is started if need be. An agent's server does not count, even in the agent's shell:
-    it ends with the agent.
+    it ends with the agent. In a pane, it is the pane's server.
     """
     runtime, wanted = environ.get("XDG_RUNTIME_DIR", ""), environ.get("TMUX_DEBUG_SERVER", "")
     nobodys = Surroundings(wanted, 0, cwd, runtime)
+    own = None if wanted else server_of_pane(environ)
+    if own:
+        return own.directory
     try:
         server = choose(running(runtime), nobodys, lambda one: runs_any(one, [name]))
         if wanted or server.cwd == cwd:
