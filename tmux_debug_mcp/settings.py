@@ -15,6 +15,7 @@ from pathlib import Path
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.linux import limits
 from tmux_debug_mcp.linux.processes import TAG
+from tmux_debug_mcp.own_environment import of_project
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, SESSION_COLUMNS, SESSION_ROWS, size_of
 
 # A pane's size is not that of the caller's terminal, its server is not the one that the caller's
@@ -122,7 +123,7 @@ def path_of(value: str) -> Path | None:
 def pane_environment(
     environ: Mapping[str, str], dropped: Iterable[str], added: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the environment that panes inherit.
+    """Return the environment that panes inherit: the project's, as `of_project` says.
 
     LC_CTYPE is set if no locale is: clients start servers without one, and programs then print
     escapes instead of letters. `dropped` contains names of variables to leave out, and fnmatch
@@ -131,7 +132,7 @@ def pane_environment(
     patterns = [*_NEVER_INHERITED, *(pattern.strip() for pattern in dropped)]
     env = {
         name: value
-        for name, value in environ.items()
+        for name, value in of_project(environ).items()
         if not any(fnmatchcase(name, pattern) for pattern in patterns)
     }
     env |= added or {}

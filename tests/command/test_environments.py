@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -178,3 +179,30 @@ def shown_by(server: Server, toolsets: str) -> str:
         case _:
             server.call_tool("tmux_create_session", name=name, command=f"{show}; cat")
             return str(server.call_tool("tmux_read_pane", target=name))
+
+
+@pytest.mark.parametrize(
+    "program", [["-m", "tmux_debug_mcp"], [f"{Path(sys.executable).parent}/tmux-debug-mcp"]]
+)
+def test_modules_of_the_project_are_its_own_programs(
+    shell: Shell, tmp_path: Path, program: list[str]
+) -> None:
+    for name in ("anyio", "mcp", "orjson", "re2"):
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('the project has {name}')")
+    own = {"PYTHONPATH": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, *program],
+        env=shell.env | own,
+        cwd=tmp_path,  # `-m` also looks there
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    server = Server(process=process).start()
+    try:
+        imports = f"echo $PYTHONPATH; cd /; {sys.executable} -c 'import mcp' 2>&1"
+        shown = f"{tmp_path}\nthe project has mcp\n"
+        assert server.text("run", command=imports) == shown
+        shell.env |= own
+        assert shell.run("--server", str(server.pid), "run", imports).stdout == shown
+    finally:
+        server.finish()

@@ -5,6 +5,7 @@ import os
 import sys
 
 from tmux_debug_mcp import __version__
+from tmux_debug_mcp.own_environment import ignore_python_path, of_project
 from tmux_debug_mcp.sockets.connection import (
     Connection,
     ServerGoneError,
@@ -45,6 +46,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def main() -> None:
     """Run the command and exit."""
+    ignore_python_path(os.environ)
     # As in C programs, a closed pipe or C-c ends the process, and with it the connection.
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -96,7 +98,7 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
 
         wish |= {"person": people.name(), "chooses": os.isatty(0) and os.isatty(2)}
     if verb.name in INHERITING:
-        wish["environment"] = sent_environment(os.environ)
+        wish["environment"] = sent_environment(of_project(os.environ))
     signals = _hang_up_at_signals(connection) if verb.name in WAITING else []
     connection.send(wish)
     status = answered(connection)

@@ -9,6 +9,7 @@ import sys
 
 from tmux_debug_mcp.options import OptionError, Values, parse
 from tmux_debug_mcp.own_command import own_command
+from tmux_debug_mcp.own_environment import ignore_python_path, of_project
 from tmux_debug_mcp.sockets.connection import sent_environment
 from tmux_debug_mcp.sockets.servers import CommandError, client_of
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
@@ -20,6 +21,7 @@ from .starting import connect
 
 def main() -> None:
     """Run the command and exit."""
+    ignore_python_path(os.environ)
     words = sys.argv[1:]
     # The verbs that newcomers look for here, except the demo, which `cli` runs.
     looking = [verb.name for verb in SECTIONS[LOOKING] if verb.name != "demo"]
@@ -65,7 +67,7 @@ def _relay(values: Values) -> int:
         wish = {
             "want": "mcp",
             "client": client_of(os.getpid()),
-            "environment": sent_environment(os.environ),
+            "environment": sent_environment(of_project(os.environ)),
         }
         connection.send(wish, fds=(0, 1))
         status = tmux_debug.answered(connection)
