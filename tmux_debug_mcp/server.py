@@ -380,8 +380,10 @@ async def _running(
     settings = configuration.settings
     if listener:
         settings = replace(settings, socket_dir=listener.directory)
-        with contextlib.suppress(OSError):  # panes do without it
+        try:
             settings = replace(settings, programs_dir=add_program(listener.directory))
+        except OSError as error:  # panes do without it
+            sys.stderr.write(f"tmux-debug is not on the PATH of panes: {error}\n")
     try:
         async with open_engine(settings, configuration.archive) as engine:
             server = RunningServer(configuration, engine, listener, keep_s, starter)

@@ -367,3 +367,41 @@ def test_program_runs_wherever_interpreter_and_package_are(
         encoding="utf-8",
     )
     assert done.stdout.startswith("tmux-debug ")
+
+
+def test_program_runs_where_files_of_the_runtime_directory_can_not(
+    tmp_path: Path, short_path: Path, environment: dict[str, str]
+) -> None:
+    """A mount with noexec, as hardened systems have it, which only this script's processes see."""
+    program = Path(sys.executable).with_name("tmux-debug")
+    script = f"""
+        mount -t tmpfs -o noexec,mode=700 none "$XDG_RUNTIME_DIR" || exit 42
+        {program} run 'tmux-debug run "echo inner"'
+        {program} stop
+    """
+    as_root = ["--map-root-user"] if os.getuid() else []
+    done = subprocess.run(
+        ["unshare", "--mount", *as_root, "sh", "-c", script],
+        env=environment | {"XDG_RUNTIME_DIR": str(short_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in done.stderr or done.returncode == 42:
+        pytest.skip("nothing can be mounted here")
+    assert done.stdout.splitlines()[0] == "inner"
+    assert done.returncode == 0
+
+
+def test_server_that_can_not_have_a_program_to_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoExec:
+        f_flag = os.ST_NOEXEC
+
+    monkeypatch.setattr(os, "statvfs", lambda _path: NoExec)
+
+    with pytest.raises(OSError, match="is mounted with noexec"):
+        add_program(str(tmp_path))
+    assert not list(tmp_path.iterdir())

@@ -374,3 +374,28 @@ def test_session_on_the_page_is_what_happens(shell: Shell, on_path: Path, tmp_pa
         found = sessions.facts_of(shown, done.stdout)
         assert found is not None, done.stdout
         facts |= found
+
+
+@pytest.mark.parametrize("closed", ["<&- 2>&-", "<&- >&- 2>&-", ">&- 2>&-"])
+def test_server_starts_where_standard_streams_are_closed(shell: Shell, closed: str) -> None:
+    line = f"{shlex.join(PROGRAM)} start {closed}"
+    subprocess.run(["sh", "-c", line], env=shell.env, cwd=shell.cwd, check=False)
+
+    [server] = shell.servers()
+    assert shell.out("run", "echo on") == "on\n"
+    assert f"Server {server.pid} is already running" in shell.out("start")
+
+
+def test_output_that_can_not_be_written_is_an_error(shell: Shell) -> None:
+    shell.out("start")
+    line = f"{shlex.join(PROGRAM)} list >&-"
+    done = subprocess.run(
+        ["sh", "-c", line],
+        env=shell.env,
+        cwd=shell.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 125
+    assert "The output can't be written: Bad file descriptor." in done.stderr

@@ -35,7 +35,7 @@ from tmux_debug_mcp.verbs.registry import (
     Verb,
 )
 
-from .caller import directory, write
+from .caller import directory, open_standard_streams, write
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
@@ -46,6 +46,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def main() -> None:
     """Run the command and exit."""
+    open_standard_streams()
     ignore_python_path(os.environ)
     # As in C programs, a closed pipe or C-c ends the process, and with it the connection.
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)

@@ -15,7 +15,7 @@ from tmux_debug_mcp.sockets.servers import CommandError, client_of
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
 from . import main as tmux_debug
-from .caller import write
+from .caller import open_standard_streams, write
 from .starting import connect
 
 
@@ -62,6 +62,9 @@ def _greeting() -> str:
 
 def _relay(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
+    if open_standard_streams() & {0, 1}:
+        write(2, "tmux-debug-mcp: Standard input or output is closed, and MCP needs both.\n")
+        return 1
     try:
         connection, _ = connect(values, os.environ)
         wish = {
