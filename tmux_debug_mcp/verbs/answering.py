@@ -91,7 +91,9 @@ class Verbs:
             try:
                 request = await self._with_secret(request, caller)
             except ToolError as error:
-                await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
+                # An argument may be the secret, in the wrong place.
+                text = str(error.without_arguments())
+                await send(caller, refused(in_verbs(text, VERBS[request.verb])))
                 return
         known = {pane.id for pane in self._engine.panes}
         output = None
@@ -132,15 +134,13 @@ class Verbs:
         return session
 
     async def _with_secret(self, request: Request, caller: Caller) -> Request:
-        """Return a request to type a secret, which the caller gives now if its words don't.
+        """Return a request to type a secret, which the caller gives now.
 
-        The words of a command are public: other users can read them.
+        It is not among its words, which other users can read.
 
         Raises:
             ToolError: There is no such pane.
         """
-        if request.arguments["keys"]:
-            return request
         pane = await self._engine.find(request.arguments["pane_id"])
         secret = await people.secret_of(caller, f"Secret for pane '{pane.name}': ")
         keys = {"keys": f"{secret}\n", "literal": True}

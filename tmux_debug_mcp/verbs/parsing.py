@@ -109,6 +109,11 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         for parameter in parameters_of_tool(verb)
         if getattr(given, parameter.name) is not None
     }
+    if arguments.get("secret") and arguments.get("keys"):
+        raise UsageError(
+            "Other users can read the words of a command, so --secret takes no KEYS. It asks for "
+            "the line, or reads it from standard input."
+        )
     follows = getattr(given, "follow", False)
     tool = verb.tool
     if verb.name == "resize":
@@ -444,7 +449,7 @@ def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
         options = {"type": {"integer": int, "number": float}.get(kind, str), "metavar": metavar}
     text = _help(parameter.schema)
     if name == "secret":
-        text += "; without KEYS, type a line that is asked for, or read from standard input"
+        text += ". It takes no KEYS: type a line that is asked for, or read from standard input"
     parser.add_argument(flag_of(name), dest=name, help=text, **options)
 
 
