@@ -35,8 +35,9 @@ has printed. With `--json`, the whole result goes to standard output as one line
 """
 
 _VERBS = """\
-The first seven verbs are tools of the server with their arguments as flags. Put `--` before a
-command whose words begin with a dash. Several words of a command keep their quoting. PANE is
+The first seven verbs are tools of the server with their arguments as flags. Flags go before a
+command: everything from its first word on is the command's. Put `--` before a command or before
+keys whose first word begins with a dash. Several words of a command keep their quoting. PANE is
 the id or the name of a pane, REGEX a regular expression. `--json` prints the whole result as JSON.
 """
 

@@ -121,6 +121,25 @@ def test_uvx_runs_the_server_without_an_installation(of_uvx: str) -> None:
     assert of_uvx == f"tmux-debug-mcp {__version__}\n"
 
 
+def test_uvx_runs_the_newest_state_of_a_clone(tmp_path: Path) -> None:
+    clone = checkout(tmp_path / "clone")
+    words = ["tool", "run", "--quiet", "--python", sys.executable, "--from", str(clone)]
+    prints = "import tmux_debug_mcp; print(tmux_debug_mcp.__doc__)"
+    assert "edited" not in run_uv(*words, "python", "-P", "-c", prints)
+
+    package = clone / "tmux_debug_mcp" / "__init__.py"
+    package.write_text(package.read_text().replace('"""', '"""edited: ', 1))
+
+    assert "edited: " in run_uv(*words, "python", "-P", "-c", prints)
+    # What uvx puts on PATH is not for panes.
+    paths = (
+        "import os, tmux_debug_mcp.own_environment as own;"
+        "print(os.environ['PATH']); print(own.of_project(os.environ)['PATH'])"
+    )
+    ours, projects = run_uv(*words, "python", "-P", "-c", paths).splitlines()
+    assert ours.partition(":")[2] == projects
+
+
 @pytest.mark.parametrize("program", ["tmux-debug", "tmux-debug-mcp"])
 def test_both_commands_run_where_only_the_wheel_is_installed(programs: Path, program: str) -> None:
     command = [str(programs / program), "--version"]

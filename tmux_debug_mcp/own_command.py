@@ -22,12 +22,20 @@ def own_program(*, is_for_here: bool = False) -> str:
     """
     found = (os.path.join(directory, _NAME) for directory in os.get_exec_path())
     on_path = next((one for one in found if os.access(one, os.X_OK)), None)
-    started_as = sys.argv[0]
-    # Python may have been given the module or code to run.
-    beside = started_as if os.path.basename(started_as).startswith(_NAME) else sys.executable
-    path = os.path.join(os.path.dirname(beside), _NAME)
-    if "/" not in path or not os.access(path, os.X_OK):
+    path = installed_program()
+    if not path:
         return _NAME
-    if on_path and (beside != started_as or os.path.realpath(on_path) == os.path.realpath(path)):
+    if on_path and (not _is_started() or os.path.realpath(on_path) == os.path.realpath(path)):
         return _NAME
     return path if is_for_here else os.path.abspath(path)
+
+
+def installed_program() -> str:
+    """Return the path of the `tmux-debug` that is installed with this package, "" if none is."""
+    path = os.path.join(os.path.dirname(sys.argv[0] if _is_started() else sys.executable), _NAME)
+    return path if "/" in path and os.access(path, os.X_OK) else ""
+
+
+def _is_started() -> bool:
+    """Tell whether a program of ours was started; Python may have been given a module or code."""
+    return os.path.basename(sys.argv[0]).startswith(_NAME)

@@ -27,6 +27,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.archive import Archive, new_run
+from tmux_debug_mcp.panes.creation import Origin
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tmux import supervisor
@@ -47,6 +48,7 @@ from .sockets.listener import (
     Greeting,
     Listener,
     cancel_when_gone,
+    environment_in,
     new_directory,
     program_of,
     remove_killed,
@@ -87,10 +89,10 @@ class Configuration:
     archive: Archive | None = None
 
 
-def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
+def build(toolbox: Toolbox, caller: str = "", origin: Origin | None = None) -> Server[None]:
     """Return the SDK's server for a toolbox, for one connection.
 
-    `caller` is who calls, for the record; "" for the client that started the server.
+    `caller` and `origin` are as in `Toolbox.call`.
     """
     session = CallerSession()
     icon = base64.b64encode(_ICON.read_bytes()).decode()
@@ -108,7 +110,7 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
             await ctx.session.report_progress(seconds, message=f"{seconds:g} s")
 
         arguments = params.arguments or {}
-        result = await toolbox.call(params.name, arguments, report, session, caller)
+        result = await toolbox.call(params.name, arguments, report, session, caller, origin)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             # Every result names its server. The SDK would add the icon to each, too.
             meta = {**(result.meta or {}), types.SERVER_INFO_META_KEY: _NAME_AND_VERSION}
@@ -157,6 +159,7 @@ async def serve_client(
     fd_out: int,
     *,
     caller: str = "",
+    origin: Origin | None = None,
     end: Callable[[], None] | None = None,
 ) -> None:
     """Serve an MCP client until it closes its end. `fd_out` becomes non-blocking.
@@ -174,7 +177,7 @@ async def serve_client(
 
         lines = Input(fd_in, lambda: toolbox.running == 0, answer)
         async with stdio_server(lines, output) as (read, write):  # type: ignore[arg-type]
-            server = build(toolbox, caller)
+            server = build(toolbox, caller, origin)
             await server.run(read, write, server.create_initialization_options())
             with anyio.move_on_after(LAST_CALLS_S):
                 await output.drain()
@@ -242,7 +245,7 @@ class RunningServer:
         if greeting.wish.get("want") == "panes":
             # Looking is neither a call nor a use: people and completions don't prolong the lease.
             rows = [
-                row_for_people(pane, state) | {"directory": self._engine.directory_of(pane)}
+                row_for_people(pane, state) | {"directory": pane.made_by.cwd}
                 for pane, state in await self._engine.states()
             ]
             await caller.send({"panes": rows})
@@ -290,10 +293,13 @@ class RunningServer:
             fd_in, fd_out = greeting.fds
         except ValueError as error:
             raise CallerGoneError from error
+        settings = self._configuration.settings
+        origin = Origin(settings.cwd, settings.inherited(environment_in(greeting.wish)))
         with self.connected(client):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(cancel_when_gone, caller, tasks.cancel_scope)
-                await serve_client(self.toolbox, fd_in, fd_out, caller=program_of(client))
+                name = program_of(client)
+                await serve_client(self.toolbox, fd_in, fd_out, caller=name, origin=origin)
                 # The client learns of the end from its streams, and the caller from this.
                 greeting.close()
                 await caller.send({"exit": 0})
@@ -365,8 +371,10 @@ async def _running(
     settings = configuration.settings
     if listener:
         settings = replace(settings, socket_dir=listener.directory)
-        with contextlib.suppress(OSError):  # panes do without it
+        try:
             settings = replace(settings, programs_dir=add_program(listener.directory))
+        except OSError as error:  # panes do without it
+            sys.stderr.write(f"tmux-debug is not on the PATH of panes: {error}\n")
     try:
         async with open_engine(settings, configuration.archive) as engine:
             server = RunningServer(configuration, engine, listener, keep_s)

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,11 +15,13 @@ from pathlib import Path
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.linux import limits
 from tmux_debug_mcp.linux.gone import gone_directory
+from tmux_debug_mcp.linux.processes import TAG
+from tmux_debug_mcp.own_environment import of_project
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, SESSION_COLUMNS, SESSION_ROWS, size_of
 
-# A pane's size is not that of the terminal where the server was started, and the pane's server is
-# not the one that the shell there was told to call.
-_NEVER_INHERITED = ("COLUMNS", "LINES", "TMUX_DEBUG_SERVER")
+# A pane's size is not that of the caller's terminal, its server is not the one that the caller's
+# shell was told to call, and it is not the pane that the caller may be in.
+_NEVER_INHERITED = ("COLUMNS", "LINES", "TMUX_DEBUG_SERVER", TAG)
 LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
 _OFF = ("", "0", "false", "no", "off")
 _ON = ("1", "true", "yes", "on")
@@ -36,7 +38,9 @@ class Settings:
     """Configuration: plain values, and nothing that has to be closed.
 
     Attributes:
-        env: The environment that panes inherit.
+        env: The environment that panes inherit, unless a call comes from elsewhere.
+        dropped: Names of variables that panes do not inherit, and fnmatch patterns.
+        added: Variables that panes get in addition to those that they inherit.
         cwd: The directory that panes start in, unless a call gives another.
         tmux: The tmux program: an absolute path, or a name to look up in PATH.
         is_subreaper: This process adopts orphans and serves one engine only, so it must end
@@ -66,12 +70,20 @@ class Settings:
     socket: str = ""
     allows_kill: bool = False
     only_people_type_secrets: bool = False
+    dropped: Sequence[str] = ()
+    added: Mapping[str, str] = field(default_factory=dict)
+
+    def inherited(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return what panes inherit of a caller's environment."""
+        return pane_environment(environ, self.dropped, self.added)
 
 
 def settings_of(values: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
     """Return the settings that options ask for."""
+    env = pane_environment_of(values, environ)
+    shell = {"SHELL": env["SHELL"]} if values["shell"] else {}
     return Settings(
-        env=pane_environment_of(values, environ),
+        env=env,
         cwd=_working_directory(values["cwd"]),
         tmux=values["tmux"],
         is_subreaper=True,
@@ -81,6 +93,8 @@ def settings_of(values: Mapping[str, str], environ: Mapping[str, str]) -> Settin
         allows_kill=_is_on(values["allow-kill"]),
         size=_size(values["size"]),
         only_people_type_secrets=_only_people(values["secrets"]),
+        dropped=values["drop-env"].split(","),
+        added=_variables(values["env"]) | shell,
     )
 
 
@@ -111,7 +125,7 @@ def path_of(value: str) -> Path | None:
 def pane_environment(
     environ: Mapping[str, str], dropped: Iterable[str], added: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the environment that panes inherit.
+    """Return the environment that panes inherit: the project's, as `of_project` says.
 
     LC_CTYPE is set if no locale is: clients start servers without one, and programs then print
     escapes instead of letters. `dropped` contains names of variables to leave out, and fnmatch
@@ -120,7 +134,7 @@ def pane_environment(
     patterns = [*_NEVER_INHERITED, *(pattern.strip() for pattern in dropped)]
     env = {
         name: value
-        for name, value in environ.items()
+        for name, value in of_project(environ).items()
         if not any(fnmatchcase(name, pattern) for pattern in patterns)
     }
     env |= added or {}

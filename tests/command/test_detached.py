@@ -351,7 +351,7 @@ def test_server_ends_with_everything_when_nobody_has_used_it_for_its_time(
 
 def test_server_does_not_end_while_a_caller_waits(shell: Shell, gate: Gate) -> None:
     shell.out("start")
-    waiting = shell.start("create", f"cat {gate}; sleep 3; echo up", "--wait-for", "up")
+    waiting = shell.start("create", "--wait-for", "up", f"cat {gate}; sleep 3; echo up")
     ask_until(lambda: shell.out("list"), lambda listed: "debug-1" in listed)
     shell.out("start", "--keep", "1s")
     wait_until(gate.opens)  # and three times as long passes

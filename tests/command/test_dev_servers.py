@@ -135,6 +135,15 @@ def test_another_command_is_refused_unless_it_is_to_take_the_place(shell: Shell)
     )
 
 
+def test_all_words_of_the_command_are_its_own(shell: Shell) -> None:
+    words = ["printf", "%s|", "npm", "--", "--port", "3000"]
+
+    assert shell.run("dev", *words).stdout == "npm|--|--port|3000|\n"
+    assert shell.run("dev", "--restart", "--", *words).stdout == "npm|--|--port|3000|\n"
+    dashes = ["--", "-odd-", "--name", "x"]  # a program that there isn't
+    assert "-odd-" in shell.run("dev", "--restart", *dashes).stdout
+
+
 def test_one_that_has_ended_is_started_again(shell: Shell) -> None:
     assert shell.run("dev", "--", "echo one; exit 3").stdout == "one\n"
     assert "exited with code 3" in shell.run("dev").stderr  # the same command again

@@ -173,6 +173,65 @@ class TestOfAClient:
         assert (up, again) == ("up", "up")
         assert re.search(r"; matched output from \S+ s before this call; --since 4 for new", status)
 
+    def test_start_in_a_pane_starts_nothing_and_names_its_server(
+        self, shell: Shell, server: Server
+    ) -> None:
+        script = """
+            cd /
+            tmux-debug start; echo $?
+            tmux-debug start --keep 2h >/dev/null; echo $?
+            eval "$(tmux-debug start --export)"
+            echo $TMUX_DEBUG_SERVER
+            tmux-debug start --audit /nowhere; echo $?
+        """
+
+        said, *statuses, exported, named, refused, status = ran(server, script)[0].splitlines()
+
+        own = f"This is a pane of server {server.pid}"
+        assert said == f"{own}, which all verbs here reach. Nothing was started."
+        assert (statuses, exported, named) == (["0", "0"], said, str(server.pid))
+        assert refused.startswith(f"tmux-debug: {own}. A server with other options would end with")
+        assert status == "125"
+        assert [running.pid for running in shell.servers()] == [server.pid]
+
+    def test_development_server_that_a_script_starts_outlives_the_scripts_pane(
+        self, shell: Shell, server: Server, tmp_path: Path
+    ) -> None:
+        (tmp_path / "project").mkdir()
+        script = """
+            cd project
+            tmux-debug dev -- 'pwd; exec cat'
+            tmux-debug create --name web 'exec cat'
+            tmux-debug dev
+            tmux-debug ps --names
+        """
+
+        output, facts = ran(server, script, cwd=str(tmp_path))
+
+        project = f"{tmp_path}/project"
+        assert output.splitlines() == [project, project, facts["pane_id"], "dev", "web"]
+        server.call("kill_pane", pane_id=facts["pane_id"])
+        for _ in range(21):  # more than are kept
+            server.call("run", command="true")
+        rows = json.loads(server.text("list_panes"))
+        running = [row["name"] for row in rows if row["status"] == "running"]
+        assert running == ["dev", "web"]
+        assert [running.pid for running in shell.servers()] == [server.pid]
+
+    def test_panes_of_a_script_have_its_environment_and_directory(self, server: Server) -> None:
+        script = """
+            export WHOSE='the script' PATH="/nowhere:$PATH" && cd /
+            tmux-debug run 'echo $WHOSE; pwd; echo $PATH'; echo $PATH
+            unset WHOSE
+            tmux-debug run 'echo [$WHOSE]; echo $MCP_DEBUG_PANE'; echo $MCP_DEBUG_PANE
+        """
+
+        whose, cwd, path, own_path, unset, tag, own_tag = ran(server, script)[0].splitlines()
+
+        assert (whose, cwd, unset) == ("the script", "/", "[]")
+        assert path == own_path
+        assert (tag.rpartition("/")[2], own_tag.rpartition("/")[2]) == ("debug-3", "debug-1")
+
     def test_json_is_whole(self, server: Server) -> None:
         output, _ = ran(server, "tmux-debug create --json true")
 
@@ -308,3 +367,41 @@ def test_program_runs_wherever_interpreter_and_package_are(
         encoding="utf-8",
     )
     assert done.stdout.startswith("tmux-debug ")
+
+
+def test_program_runs_where_files_of_the_runtime_directory_can_not(
+    tmp_path: Path, short_path: Path, environment: dict[str, str]
+) -> None:
+    """A mount with noexec, as hardened systems have it, which only this script's processes see."""
+    program = Path(sys.executable).with_name("tmux-debug")
+    script = f"""
+        mount -t tmpfs -o noexec,mode=700 none "$XDG_RUNTIME_DIR" || exit 42
+        {program} run 'tmux-debug run "echo inner"'
+        {program} stop
+    """
+    as_root = ["--map-root-user"] if os.getuid() else []
+    done = subprocess.run(
+        ["unshare", "--mount", *as_root, "sh", "-c", script],
+        env=environment | {"XDG_RUNTIME_DIR": str(short_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in done.stderr or done.returncode == 42:
+        pytest.skip("nothing can be mounted here")
+    assert done.stdout.splitlines()[0] == "inner"
+    assert done.returncode == 0
+
+
+def test_server_that_can_not_have_a_program_to_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoExec:
+        f_flag = os.ST_NOEXEC
+
+    monkeypatch.setattr(os, "statvfs", lambda _path: NoExec)
+
+    with pytest.raises(OSError, match="is mounted with noexec"):
+        add_program(str(tmp_path))
+    assert not list(tmp_path.iterdir())

@@ -53,8 +53,9 @@ def test_help_of_a_verb_starts_no_server(shell: Shell, words: list[str]) -> None
     assert shell.left() == []
 
 
-def test_help_behind_two_dashes_is_for_the_command(shell: Shell) -> None:
-    assert "Usage: ls" in shell.out("run", "--", "ls", "--help")
+def test_help_among_the_words_of_a_command_is_the_commands(shell: Shell) -> None:
+    for dashes in ([], ["--"]):
+        assert "Usage: ls" in shell.out("run", *dashes, "ls", "--help")
 
 
 def test_help_imports_neither_the_sdk_nor_anyio(shell: Shell) -> None:
@@ -116,7 +117,9 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
         (["--sever", "12", "list"], "Flag '--sever' is unknown. Did you mean --server?"),
         (["--server"], "--server needs a server's process id. tmux-debug ps lists them."),
         (["run", "--tiemout", "3", "true"], "Flag '--tiemout' is unknown. Did you mean --timeout?"),
-        (["run", "ls", "-la"], "Put -- before words that aren't tmux-debug's flags."),
+        (["run", "-la", "ls"], "Put -- before words that aren't tmux-debug's flags."),
+        (["run", "make test", "--timeout", "3"], "'--timeout' follows the command 'make test'."),
+        (["send", "cat", "x", "--", "-y"], "'--' stands among KEYS"),
         (["ps", "--flow"], "Flag '--flow' is unknown. Did you mean --follow?"),
         (["stop", "1"], "'1' is one argument too many."),
         (["completion", "tcsh"], "Argument shell: invalid choice: 'tcsh'"),
@@ -371,3 +374,28 @@ def test_session_on_the_page_is_what_happens(shell: Shell, on_path: Path, tmp_pa
         found = sessions.facts_of(shown, done.stdout)
         assert found is not None, done.stdout
         facts |= found
+
+
+@pytest.mark.parametrize("closed", ["<&- 2>&-", "<&- >&- 2>&-", ">&- 2>&-"])
+def test_server_starts_where_standard_streams_are_closed(shell: Shell, closed: str) -> None:
+    line = f"{shlex.join(PROGRAM)} start {closed}"
+    subprocess.run(["sh", "-c", line], env=shell.env, cwd=shell.cwd, check=False)
+
+    [server] = shell.servers()
+    assert shell.out("run", "echo on") == "on\n"
+    assert f"Server {server.pid} is already running" in shell.out("start")
+
+
+def test_output_that_can_not_be_written_is_an_error(shell: Shell) -> None:
+    shell.out("start")
+    line = f"{shlex.join(PROGRAM)} list >&-"
+    done = subprocess.run(
+        ["sh", "-c", line],
+        env=shell.env,
+        cwd=shell.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 125
+    assert "The output can't be written: Bad file descriptor." in done.stderr

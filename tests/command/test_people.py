@@ -718,7 +718,7 @@ class TestSecret:
 
 
 class TestSecretKeys:
-    """`send --secret` without keys: they stand in no argument."""
+    """`send --secret`: the keys stand in no argument."""
 
     def send(self, shell: Shell, line: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
@@ -728,6 +728,20 @@ class TestSecretKeys:
             capture_output=True,
             check=False,
         )
+
+    @pytest.mark.parametrize(
+        "words", [["login", "hunter2", "Enter"], ["hunter2", "Enter"]], ids=str
+    )
+    def test_are_refused_among_the_words_of_the_command(
+        self, shell: Shell, server: Server, words: list[str]
+    ) -> None:
+        login(server)
+
+        done = self.send(shell, b"", *words)
+
+        assert done.returncode == 125
+        assert done.stderr.startswith(b"tmux-debug: Other users can read the words of a command,")
+        assert b"hunter2" not in done.stderr + server.text("list_panes").encode()
 
     def test_come_from_standard_input(self, shell: Shell, server: Server) -> None:
         login(server)
@@ -765,7 +779,8 @@ class TestSecretKeys:
     def test_need_a_pane_and_a_line(self, shell: Shell, server: Server) -> None:
         server.call("create_pane", command="cat", name="open")
 
-        assert b"Pane 'other' not found" in self.send(shell, b"hunter2\n", "other").stderr
+        # It may be the secret, in the wrong place.
+        assert b"Pane '\xe2\x80\xa6' not found" in self.send(shell, b"x\n", "other").stderr
         assert b"Standard input was empty" in self.send(shell, b"", "open").stderr
 
 

@@ -105,7 +105,12 @@ def test_programs_start_in_the_directory_of_the_caller(shell: Shell, tmp_path: P
 
 
 def test_words_of_a_command_stay_words(shell: Shell) -> None:
-    assert shell.out("run", "--", "printf", "%s|", "a b", "--json", "$HOME") == "a b|--json|$HOME|"
+    words = ["printf", "%s|", "a b", "--", "--json", "$HOME", "--"]
+    for dashes in ([], ["--"]):
+        assert shell.out("run", *dashes, *words) == "a b|--|--json|$HOME|--|"
+        assert shell.out("create", *dashes, *words) == "a b|--|--json|$HOME|--|\n"
+    shell.out("create", "--name", "cat", "cat")
+    assert shell.out("send", "cat", "--", "--", "Enter").splitlines() == ["--", "--"]
 
 
 def test_size_goes_before_keys_wherever_it_stands_and_without_any(shell: Shell) -> None:

@@ -246,6 +246,31 @@ async def test_panes_inherit_a_locale_and_the_limit_of_files_but_nothing_of_tmux
     assert text.split("\n")[-2] == str(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
+async def test_panes_do_not_have_the_variables_of_a_person_who_has_attached(
+    settings: Settings,
+) -> None:
+    env = {**settings.env, "SSH_AUTH_SOCK": "/the/callers"}
+    async with in_process(replace(settings, env=env)) as tools:
+        await tools.blocks("create_pane", command="exec cat")
+        client = tools.engine.host.client
+        assert client
+        # As control mode clients have it, which need no terminal.
+        words = ["tmux", "-S", f"{client.directory}/tmux", "-C", "attach-session"]
+        theirs = env | {"SSH_AUTH_SOCK": "/the/persons", "DISPLAY": ":7"}
+        with anyio.fail_after(PATIENCE_S):
+            async with await anyio.open_process(words, env=theirs) as person:
+                assert person.stdout
+                assert person.stdin
+                shown = b""
+                while b"%session-changed" not in shown:
+                    shown += await person.stdout.receive()
+
+                run = await tools.blocks("run", command="echo $SSH_AUTH_SOCK $DISPLAY")
+
+                await person.stdin.aclose()
+    assert run[0] == f"/the/callers {settings.env.get('DISPLAY', '')}".rstrip() + "\n"
+
+
 @pytest.mark.parametrize("shell", ["bash", "dash", "/no/such/bash", "false", ""])
 async def test_command_runs_with_the_users_shell_where_it_is_a_posix_one(
     settings: Settings, shell: str

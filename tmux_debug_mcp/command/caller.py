@@ -27,6 +27,17 @@ def directory() -> str:
     return directory
 
 
+def open_standard_streams() -> set[int]:
+    """Open the closed ones of the standard streams, so that no file of ours gets their numbers.
+
+    Writing to one still fails. Return the closed ones.
+    """
+    closed = {fd for fd in (0, 1, 2) if not os.path.exists(fd)}
+    for _ in closed:
+        os.open(os.devnull, os.O_RDONLY)  # it gets the lowest free number
+    return closed
+
+
 def write(fd: int, text: object) -> None:
     """Write a text as UTF-8, whatever the locale is.
 

@@ -87,7 +87,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         pane = _pane(path, name)
         is_new = not runs(pane) or given.restart
         if pane and (given.restart or not command):
-            other = ["--command", command] if command else []
+            other = [f"--command={command}"] if command else []
             status = ask("restart", name, *other, *soon) if is_new else 0
         else:
             status = ask("create", "--name", name, *soon, "--", command) if is_new else 0

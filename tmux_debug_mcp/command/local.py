@@ -10,7 +10,7 @@ from tmux_debug_mcp.sockets.servers import CommandError, Server, inode_of, runni
 from tmux_debug_mcp.verbs.registry import VERBS
 
 from .caller import flags, write
-from .starting import DEFAULT_KEEP, connect
+from .starting import DEFAULT_KEEP, connect, server_of_pane
 
 # Ending panes takes a second at most, but on a busy machine longer.
 _STOP_S = 30.0
@@ -27,6 +27,10 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     except OptionError as error:
         raise CommandError(str(error)) from None
     keep = values["keep"]
+    own = server_of_pane(environ)
+    if own:
+        _say_started(_in_pane(own, values), own.pid, is_export=is_export)
+        return 0
     here = _of_directory(environ)
     connection, is_new = _reach(values, environ, here)
     connection.send({"want": "keep", "keep": keep})
@@ -45,11 +49,33 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
                 f" Servers with other options for this directory: {others}. Choose a server in "
                 f"each call, such as: tmux-debug --server {message['pid']} list"
             )
-        if is_export:
-            write(1, f"export TMUX_DEBUG_SERVER={message['pid']}\n")
-        write(2 if is_export else 1, f"{text}\n")
+        _say_started(text, message["pid"], is_export=is_export)
         return 0
     raise ServerGoneError("The server has ended.")
+
+
+def _say_started(text: str, pid: object, *, is_export: bool) -> None:
+    if is_export:
+        write(1, f"export TMUX_DEBUG_SERVER={pid}\n")
+    write(2 if is_export else 1, f"{text}\n")
+
+
+def _in_pane(server: Server, values: Values) -> str:
+    """Return what `start` says in a pane of a server.
+
+    Raises:
+        CommandError: It is to have options, which only another server could have.
+    """
+    in_pane = f"This is a pane of server {server.pid}"
+    if _has_options(values):
+        raise CommandError(
+            f"{in_pane}. A server with other options would end with the pane. Start it elsewhere."
+        )
+    return f"{in_pane}, which all verbs here reach. Nothing was started."
+
+
+def _has_options(values: Values) -> bool:
+    return any(values[flag] != default_of(flag) for flag in values if flag != "keep")
 
 
 def _of_directory(environ: Mapping[str, str]) -> list[Server]:
@@ -69,8 +95,7 @@ def _reach(
 
     Return the connection, and whether the server was started.
     """
-    has_options = any(values[flag] != default_of(flag) for flag in values if flag != "keep")
-    if len(here) == 1 and not has_options:
+    if len(here) == 1 and not _has_options(values):
         try:
             return Connection(here[0].socket), False
         except ServerGoneError:

@@ -5,22 +5,23 @@ import os
 import sys
 
 from tmux_debug_mcp import __version__
+from tmux_debug_mcp.own_environment import ignore_python_path, of_project
 from tmux_debug_mcp.sockets.choosing import MAKES, NoServerError, server_for
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, sent_environment
 from tmux_debug_mcp.sockets.servers import CommandError, current_directory
-from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
+from tmux_debug_mcp.verbs.registry import INHERITING, PEOPLE, SECTIONS, VERBS, WAITING, Verb
 
-from .caller import directory, write
+from .caller import directory, open_standard_streams, write
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
 _SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
-# Verbs that say what keeps running when they are interrupted.
-_WAITING = ("create", "run", "wait")
 
 
 def main() -> None:
     """Run the command and exit."""
+    open_standard_streams()
+    ignore_python_path(os.environ)
     # As in C programs, a closed pipe or C-c ends the process, and with it the connection.
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -44,8 +45,7 @@ def run(words: list[str]) -> int:
         "".join(words).encode()  # JSON and terminals take only UTF-8
     except UnicodeEncodeError:
         raise CommandError("The arguments are not UTF-8. Give UTF-8.") from None
-    before_command = words[: words.index("--")] if "--" in words else words
-    if not words or words[0] == "help" or {"-h", "--help"} & set(before_command):
+    if not words or words[0] in _HELP or _asks_for_help(words):
         return _show_help(words)
     if words[0] == "--version":
         write(1, f"tmux-debug {__version__}\n")
@@ -73,7 +73,9 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
         from . import people  # noqa: PLC0415  other verbs don't need it
 
         wish |= {"person": people.name(), "chooses": os.isatty(0) and os.isatty(2)}
-    signals = _hang_up_at_signals(connection) if verb.name in _WAITING else []
+    if verb.name in INHERITING:
+        wish["environment"] = sent_environment(of_project(os.environ))
+    signals = _hang_up_at_signals(connection) if verb.name in WAITING else []
     connection.send(wish)
     status = answered(connection)
     for number in _SIGNALS:
@@ -125,6 +127,14 @@ def _hang_up_at_signals(connection: Connection) -> list[int]:
     for number in _SIGNALS:
         _signal.signal(number, hang_up)
     return received
+
+
+def _asks_for_help(words: list[str]) -> bool:
+    if not {"-h", "--help"} & set(words):
+        return False
+    from tmux_debug_mcp.verbs.parsing import asks_for_help  # noqa: PLC0415  as below
+
+    return asks_for_help(words)
 
 
 def _show_help(words: list[str]) -> int:

@@ -9,16 +9,19 @@ import sys
 
 from tmux_debug_mcp.options import OptionError, Values, parse
 from tmux_debug_mcp.own_command import own_command
+from tmux_debug_mcp.own_environment import ignore_python_path, of_project
+from tmux_debug_mcp.sockets.connection import sent_environment
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
 from . import main as tmux_debug
-from .caller import write
+from .caller import open_standard_streams, write
 from .starting import connect
 
 
 def main() -> None:
     """Run the command and exit."""
+    ignore_python_path(os.environ)
     words = sys.argv[1:]
     # The verbs that newcomers look for here, except the demo, which `cli` runs.
     looking = [verb.name for verb in SECTIONS[LOOKING] if verb.name != "demo"]
@@ -59,9 +62,13 @@ def _greeting() -> str:
 
 def _relay(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
+    if open_standard_streams() & {0, 1}:
+        write(2, "tmux-debug-mcp: Standard input or output is closed, and MCP needs both.\n")
+        return 1
     try:
         connection, _ = connect(values, os.environ)
-        connection.send({"want": "mcp"}, fds=(0, 1))
+        environment = sent_environment(of_project(os.environ))
+        connection.send({"want": "mcp", "environment": environment}, fds=(0, 1))
         status = tmux_debug.answered(connection)
     except CommandError as error:
         write(2, f"tmux-debug-mcp: {error}\n")

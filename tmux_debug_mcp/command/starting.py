@@ -18,9 +18,12 @@ from tmux_debug_mcp.sockets.servers import (
     READY,
     SOCKET,
     CommandError,
+    Server,
+    ancestors,
     bases,
     current_directory,
     inode_of,
+    running,
 )
 
 DEFAULT_KEEP = "60m"
@@ -38,6 +41,15 @@ def directory_for(values: Values, runtime: str) -> str:
     data = "\0".join(configuration).encode(errors="surrogateescape")
     name = PREFIX + blake2b(data, digest_size=8).hexdigest()
     return f"{bases(runtime)[0]}/{name}"
+
+
+def server_of_pane(environ: Mapping[str, str]) -> Server | None:
+    """Return the server in one of whose panes this process runs; None if it runs in none.
+
+    What is started in a pane ends with the pane, so no detached server is.
+    """
+    by_pid = {server.pid: server for server in running(environ.get("XDG_RUNTIME_DIR", ""))}
+    return next((by_pid[pid] for pid in ancestors(os.getpid()) if pid in by_pid), None)
 
 
 def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, bool]:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +43,8 @@ _ENVIRONMENT_PY = Path(__file__).with_name("environment.py")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Variables that pane.sh unsets or tmux sets itself.
 _NOT_INHERITED = ("TMUX", "TMUX_PANE", "OLDPWD", "SHELL")
+# Variables that describe the terminal, which is tmux, or that tmux and pane.sh set.
+_SET_BY_TMUX = (*_NOT_INHERITED, "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "PWD")
 # What tmux sets where PATH is not set. Source: _PATH_DEFPATH in paths.h.
 _TMUX_PATH = "/usr/bin:/bin"
 _FACTS = "#{pane_id} #{pane_pid} #{session_id} #{window_id} #{pane_width} #{pane_height}"
@@ -67,18 +70,37 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a call comes from, which is what the panes that it makes inherit.
+
+    Attributes:
+        cwd: The directory; that of a pane is relative to it.
+        env: The environment, without what panes do not inherit.
+    """
+
+    cwd: str | Path
+    env: Mapping[str, str]
+
+
+# Where the call that is being answered comes from; None for the server's own directory and
+# environment.
+calling: ContextVar[Origin | None] = ContextVar("calling", default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class NewPane:
     """A pane to make.
 
     Attributes:
         command: The command that a shell runs in the pane. With a `program`, only its description.
         name: The pane's name, None to name it after its id.
-        cwd: The directory to start in, relative to the settings' directory; None for that one.
-        env: Environment variables in addition to those of the settings.
+        cwd: The directory to start in, relative to the caller's; None for that one.
+        env: Environment variables in addition to the caller's.
         program: A program and its arguments to run instead of the command.
         is_shown: A person who is attached sees the pane at once.
         is_evictable: The pane may be removed once its program has ended, to make room.
         destination: Where to make the pane, None for a new window.
+        inherited: The environment to which `env` is added; None for that of the settings.
     """
 
     command: str
@@ -91,6 +113,11 @@ class NewPane:
     is_shown: bool = False
     is_evictable: bool = False
     destination: Destination | None = None
+    inherited: Mapping[str, str] | None = None
+
+    def variables(self, settings: Settings) -> dict[str, str]:
+        """Return the whole environment of the pane."""
+        return {**(settings.env if self.inherited is None else self.inherited), **self.env}
 
 
 def check(new: NewPane) -> None:
@@ -198,7 +225,7 @@ def check_size(settings: Settings, new: NewPane) -> None:
         ArgumentError: They are too large.
     """
     size = len(new.command.encode()) + _ADDED_BYTES
-    for name, value in (*settings.env.items(), *new.env.items()):
+    for name, value in new.variables(settings).items():
         size += len(os.fsencode(name)) + len(os.fsencode(value)) + _VARIABLE_BYTES
     limit = os.sysconf("SC_ARG_MAX")
     if size > limit:
@@ -208,24 +235,24 @@ def check_size(settings: Settings, new: NewPane) -> None:
         )
 
 
-def interactive_shell(settings: Settings) -> str:
-    """Return the user's shell: $SHELL if that can run, else bash, else sh."""
-    shell = settings.env.get("SHELL", "")
+def interactive_shell(env: Mapping[str, str]) -> str:
+    """Return the user's shell in an environment: $SHELL if that can run, else bash, else sh."""
+    shell = env.get("SHELL", "")
     if os.path.isabs(shell) and os.path.isfile(shell) and os.access(shell, os.X_OK):
         return shell
-    return _bash(settings)
+    return _bash(env)
 
 
-def command_shell(settings: Settings) -> str:
+def command_shell(env: Mapping[str, str]) -> str:
     """Return the shell that runs commands: $SHELL if it is a known one, else bash, else sh."""
-    shell = settings.env.get("SHELL", "")
+    shell = env.get("SHELL", "")
     if Path(shell).name in COMMAND_SHELLS and os.access(shell, os.X_OK):
         return shell
-    return _bash(settings)
+    return _bash(env)
 
 
-def _bash(settings: Settings) -> str:
-    return shutil.which("bash", path=settings.env.get("PATH")) or "/bin/sh"
+def _bash(env: Mapping[str, str]) -> str:
+    return shutil.which("bash", path=env.get("PATH")) or "/bin/sh"
 
 
 def title(name: str) -> str:
@@ -266,9 +293,11 @@ async def start(
         mark_file = client.write(f"{pane_id}.mark", f"{nonce}\n".encode())
         # Variables that don't reach the program through a shell and tmux: shells drop those whose
         # names are not identifiers; tmux or pane.sh sets or unsets the others.
-        variables = {**settings.env, **new.env}
+        variables = new.variables(settings)
         odd = [name for name in variables if not _IDENTIFIER.fullmatch(name)]
         odd += [name for name in _NOT_INHERITED if name in new.env]
+        if "SHELL" not in odd and variables.get("SHELL") != settings.env.get("SHELL"):
+            odd += ["SHELL"] if "SHELL" in variables else []
         variables_file = None
         if odd:
             data = os.fsencode("".join(f"{name}={variables[name]}\0" for name in odd))
@@ -372,17 +401,28 @@ def _words(
     The files contain what must stay out of arguments, which other users can read: the nonce of the
     mark, and variables for environment.py.
     """
-    added = dict(new.env)
+    variables = new.variables(settings)
     if settings.programs_dir:
-        first = added.get("PATH", settings.env.get("PATH", _TMUX_PATH))
-        added["PATH"] = f"{first}:{settings.programs_dir}"
-    env = [word for name, value in added.items() for word in ("-e", f"{name}={value}")]
+        first = variables.get("PATH", _TMUX_PATH)
+        if first.rpartition(":")[2] != settings.programs_dir:  # the caller is not in a pane
+            variables["PATH"] = f"{first}:{settings.programs_dir}"
+    # tmux has the variables of the settings.
+    env = [
+        word
+        for name, value in variables.items()
+        if value != settings.env.get(name) and (name in new.env or name not in _SET_BY_TMUX)
+        for word in ("-e", f"{name}={value}")
+    ]
+    unset = [name for name in settings.env if name not in (*variables, *_SET_BY_TMUX)]
     path = settings.env.get("PATH")
-    shell = _shell({**settings.env, **added})
-    wrapper = [*_default_signals(path), *shell, str(_PANE_SH), str(mark_file), log.writable]
+    wrapper = [*_default_signals(path)]
+    if unset:
+        wrapper = wrapper or [system_program("env", path)]
+        wrapper += [word for name in unset for word in ("-u", name)]
+    wrapper += [*_shell(variables), str(_PANE_SH), str(mark_file), log.writable]
     wrapper += [settings.open_files, system_program("sleep", path), system_program("tail", path)]
     wrapper += [str(client.supervisor_pid), str(directory(settings.cwd, new.cwd))]
     if variables_file:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
-    program = new.program or [command_shell(settings), "-c", "--", new.command]
+    program = new.program or [command_shell(variables), "-c", "--", new.command]
     return [*env, "-e", f"{processes.TAG}={tag}", *wrapper, *program]

@@ -9,6 +9,7 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -37,7 +38,7 @@ from tmux_debug_mcp.tmux.users_server import UsersServer
 from tmux_debug_mcp.turns import TURN_WORK, Turns
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .creation import NewPane, check_size, directory, path_of, remove, start
+from .creation import NewPane, Origin, calling, check_size, directory, remove, start
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
@@ -98,9 +99,10 @@ class Engine:
         """All panes, oldest first."""
         return list(self._panes.values())
 
-    def directory_of(self, pane: Pane) -> str:
-        """Return the directory that a pane was made in."""
-        return str(path_of(self.settings.cwd, pane.made_by.cwd))
+    @property
+    def origin(self) -> Origin:
+        """Where the call that is being answered comes from."""
+        return calling.get() or Origin(self.settings.cwd, self.settings.env)
 
     async def states(self, panes: Sequence[Pane] | None = None) -> list[tuple[Pane, State]]:
         """Return panes with their current states; by default all, oldest first.
@@ -174,7 +176,10 @@ class Engine:
             TmuxGoneError: The tmux server ended before the pane was made.
             CommandError: tmux refuses to make the pane at its destination.
         """
-        directory(self.settings.cwd, new.cwd)  # checks it, before another pane has to make room
+        origin = self.origin
+        # It is checked before another pane has to make room.
+        cwd = str(directory(origin.cwd, new.cwd))
+        new = replace(new, cwd=cwd, inherited=origin.env)
         check_size(self.settings, new)
         while len(self._panes) + self._in_making >= MAX_PANES:
             await self._make_room()

@@ -5,6 +5,8 @@ The first line says what the connection is for, and the server's lines say what 
     > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "terminal": true}
     < {"out": "..."}    {"err": "..."}    {"exit": 0}
 
+    > {"want": "verb", "words": ["run", "make"], "environment": {"PATH": "/bin", ...}, ...}
+
     > {"want": "verb", "words": ["attach"], "person": "me at /dev/pts/3", "chooses": true, ...}
     < {"choose": [{"id": "debug-1", ...}]}
     > {"pane": "debug-1"}
@@ -16,7 +18,7 @@ The first line says what the connection is for, and the server's lines say what 
                                            the `directory` that each was made in, and
                                            what a status line says as `shown`
 
-    > {"want": "mcp"}                      with standard input and output attached to it
+    > {"want": "mcp", "environment": ...}  with standard input and output attached to it
     < {"exit": 0}                          when the client has closed its end
 
     > {"want": "keep", "keep": "2h"}       how long to go on without use; "" changes nothing
@@ -31,7 +33,7 @@ import _socket  # `socket` takes as long to import as all the rest together
 import json
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .servers import CommandError, is_private
 
@@ -142,6 +144,15 @@ class Connection:
             if not data:
                 return
             self._received += data
+
+
+def sent_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment as it is sent: a byte is a character, as in Latin-1."""
+
+    def sent(text: str) -> str:
+        return os.fsencode(text).decode("latin-1")
+
+    return {sent(name): sent(value) for name, value in environ.items()}
 
 
 def panes_of(path: str) -> list[dict[str, object]]:

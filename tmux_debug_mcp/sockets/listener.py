@@ -242,6 +242,24 @@ def _may_be_in_pane(pid: int) -> bool:
     return True
 
 
+def environment_in(wish: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment that a caller sends.
+
+    Raises:
+        CallerGoneError: It sends none.
+    """
+    sent = wish.get("environment")
+    if not isinstance(sent, dict):
+        raise CallerGoneError
+    try:
+        return {
+            os.fsdecode(name.encode("latin-1")): os.fsdecode(value.encode("latin-1"))
+            for name, value in sent.items()
+        }
+    except (AttributeError, UnicodeEncodeError) as error:
+        raise CallerGoneError from error
+
+
 def program_of(pid: int) -> str:
     """Return the name and the id of a process, for the record: `claude (pid 4711)`."""
     stat = processes.read_stat(pid)

@@ -4,7 +4,7 @@ import contextlib
 import operator
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tmux_debug_mcp.errors import CommandError, PaneNotFoundError
@@ -16,7 +16,6 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.sizing import arranging, take_sizes
 from tmux_debug_mcp.panes.watching import rest
-from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow, panes_format, parse
 from tmux_debug_mcp.tmux.users_server import Made, escaped
 from tmux_debug_mcp.vt.keys import Keystrokes
@@ -123,7 +122,7 @@ class OwnServer:
         probe = ("rename-session", "-t", client.session, "--", escaped(name))
         back = ("rename-session", "-t", client.session, "--", keeper)
         temporary = secrets.token_hex(8)
-        title = escaped(window_name or _title(self._engine.settings, command))
+        title = escaped(window_name or _title(self._engine.origin.env, command))
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         destination = Destination(
             ["new-session", "-d", "-s", temporary, *size, "-n", title],
@@ -142,7 +141,7 @@ class OwnServer:
 
     async def create_window(self, row: PaneRow, name: str | None, command: str | None) -> Made:
         """Make a window in the session of a row."""
-        title = escaped(name or _title(self._engine.settings, command))
+        title = escaped(name or _title(self._engine.origin.env, command))
         words = ["new-window", "-n", title, "-t", f"{row.tmux_session}:"]
         destination = Destination(words, f"{row.tmux_session}:")
         made = await self._create(name, command, destination)
@@ -199,7 +198,7 @@ class OwnServer:
     async def _create(
         self, name: str | None, command: str | None, destination: Destination
     ) -> Made:
-        shell = interactive_shell(self._engine.settings)
+        shell = interactive_shell(self._engine.origin.env)
         new = NewPane(
             command or shell,
             name,
@@ -245,7 +244,7 @@ def _command(state: State) -> str:
     return f"exited with code {state.exit_code}"
 
 
-def _title(settings: Settings, command: str | None) -> str:
+def _title(env: Mapping[str, str], command: str | None) -> str:
     """Return the name that tmux itself would give a window: that of its program."""
-    program = command.split()[0] if command else interactive_shell(settings)
+    program = command.split()[0] if command else interactive_shell(env)
     return os.path.basename(program)

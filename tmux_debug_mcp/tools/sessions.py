@@ -80,7 +80,7 @@ class Sessions:
             ArgumentError: The name, the command, the directory or the variables can't be used.
             PaneLimitError: There are as many sessions as allowed, and all run.
         """
-        shell = interactive_shell(self.engine.settings)
+        shell = interactive_shell(self.engine.origin.env)
         configured_columns, configured_rows = self.engine.settings.size
         new = NewPane(
             command or shell,

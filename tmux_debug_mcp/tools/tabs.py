@@ -241,7 +241,7 @@ async def create_tab(
 ) -> Answer:
     if tabs.users:
         return await tabs.users.create_tab(name, cwd, env or {}, login=login)
-    shell = interactive_shell(tabs.engine.settings)
+    shell = interactive_shell(tabs.engine.origin.env)
     program = [shell, "-l"] if login else [shell]
     if name is None:
         name = os.path.basename(shell)

@@ -17,6 +17,7 @@ import mcp_types as types
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import OutOfFilesError, StorageError, ToolError, UnknownToolError
 from tmux_debug_mcp.linux.processes import OUT_OF_FILES
+from tmux_debug_mcp.panes.creation import Origin, calling
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.sessions import CallerSession
 
@@ -86,17 +87,19 @@ class Toolbox:
         report: Report,
         session: CallerSession,
         caller: str = "",
+        origin: Origin | None = None,
     ) -> types.CallToolResult:
         """Call a tool.
 
         While a long call runs, `report` is called every 5 s with the seconds so far. What the
         answer shows is noted in the session of the caller. For the record, `caller` is who calls;
-        "" for the client that started the server.
+        "" for the client that started the server. New panes inherit from the origin.
 
         Return the answer or, with `is_error`, a sentence on how to call better. A bug of ours is
         raised, and its traceback printed to standard error.
         """
         self.running += 1
+        calling.set(origin)
         try:
             answer = await self._records.answered(
                 Call(name, arguments, caller, self._parser(name)),

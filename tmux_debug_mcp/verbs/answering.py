@@ -8,10 +8,18 @@ from typing import Any
 import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, ToolError
+from tmux_debug_mcp.panes.creation import Origin
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sessions import CallerSession, Shown
-from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
+from tmux_debug_mcp.sockets.choosing import MAKES
+from tmux_debug_mcp.sockets.listener import (
+    Caller,
+    CallerGoneError,
+    cancel_when_gone,
+    environment_in,
+    program_of,
+)
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.results import status
 from tmux_debug_mcp.tools.toolbox import Toolbox
@@ -19,10 +27,8 @@ from tmux_debug_mcp.tools.toolbox import Toolbox
 from . import following, people
 from .answers import DONE, INTERRUPTED, Output, output_of, refused, send
 from .parsing import HelpWanted, Request, UsageError, check_arguments, in_verbs, parse
-from .registry import VERBS
+from .registry import INHERITING, VERBS, WAITING
 
-# Verbs that start a program do so in the caller's directory.
-_STARTING = (VERBS["create"].tool, VERBS["run"].tool)
 # So many shells and scripts are remembered, those that called last.
 _MAX_SESSIONS = 32
 
@@ -43,8 +49,9 @@ class Verbs:
     async def answer(self, caller: Caller, wish: Mapping[str, Any]) -> None:
         """Answer a command line. A call is cancelled when its caller is gone or hangs up.
 
-        In the wish, `words` are the command line, `cwd` is the caller's directory, and `terminal`
-        says whether its standard error is a terminal.
+        In the wish, `words` are the command line, `cwd` is the caller's directory, `environment`
+        its environment if the verb makes panes, and `terminal` says whether its standard error is a
+        terminal.
         """
         words, cwd = wish.get("words"), wish.get("cwd")
         if not (isinstance(words, list) and isinstance(cwd, str)):
@@ -67,14 +74,17 @@ class Verbs:
         if request.verb in ("attach", "secret", "replay"):
             await people.answer(self._engine, self._records, caller, request, wish)
             return
-        await self._call(caller, request, cwd)
+        await self._call(caller, request, wish)
 
-    async def _call(self, caller: Caller, request: Request, cwd: str) -> None:
+    async def _call(self, caller: Caller, request: Request, wish: Mapping[str, Any]) -> None:
         """Call the requested tool, and send what it returns."""
         session = self._session_of(caller)
+        origin = None
+        if request.verb in INHERITING:
+            origin = Origin(wish["cwd"], self._engine.settings.inherited(environment_in(wish)))
         if request.verb == "restart":
             try:
-                request = await self._restarting(request, caller, session)
+                request, origin = await self._restarting(request, caller, session)
             except ToolError as error:
                 await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
                 return
@@ -82,9 +92,10 @@ class Verbs:
             try:
                 request = await self._with_secret(request, caller)
             except ToolError as error:
-                await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
+                # An argument may be the secret, in the wrong place.
+                text = str(error.without_arguments())
+                await send(caller, refused(in_verbs(text, VERBS[request.verb])))
                 return
-        starts = request.tool in _STARTING and request.verb != "call"
         known = {pane.id for pane in self._engine.panes}
         output = None
         async with anyio.create_task_group() as tasks:
@@ -97,14 +108,15 @@ class Verbs:
             else:
                 toolbox = self._all_tools if request.verb == "call" else self._debug
                 arguments = dict(request.arguments)
-                if starts and "pane_id" not in arguments:
-                    arguments["cwd"] = os.path.join(cwd, arguments.get("cwd", ""))
+                if VERBS[request.verb].need == MAKES and "pane_id" not in arguments:
+                    # So that the record says where it runs.
+                    arguments["cwd"] = os.path.join(wish["cwd"], arguments.get("cwd", ""))
                 result = await toolbox.call(
-                    request.tool, arguments, _report_nothing, session, program
+                    request.tool, arguments, _report_nothing, session, program, origin
                 )
                 output = output_of(request, result)
             tasks.cancel_scope.cancel()
-        if output is None and (starts or request.verb == "wait") and not request.follows:
+        if output is None and request.verb in WAITING and not request.follows:
             output = await self._goes_on(request, known, session)
         if output is not None:
             await send(caller, output)
@@ -123,15 +135,13 @@ class Verbs:
         return session
 
     async def _with_secret(self, request: Request, caller: Caller) -> Request:
-        """Return a request to type a secret, which the caller gives now if its words don't.
+        """Return a request to type a secret, which the caller gives now.
 
-        The words of a command are public: other users can read them.
+        It is not among its words, which other users can read.
 
         Raises:
             ToolError: There is no such pane.
         """
-        if request.arguments["keys"]:
-            return request
         pane = await self._engine.find(request.arguments["pane_id"])
         secret = await people.secret_of(caller, f"Secret for pane '{pane.name}': ")
         keys = {"keys": f"{secret}\n", "literal": True}
@@ -139,8 +149,8 @@ class Verbs:
 
     async def _restarting(
         self, request: Request, caller: Caller, session: CallerSession
-    ) -> Request:
-        """End a pane, and return the request that makes it again.
+    ) -> tuple[Request, Origin]:
+        """End a pane, and return the request that makes it again, from where it was made.
 
         Raises:
             ToolError: There is no such pane, it was not made by a command, or it can't be made
@@ -159,7 +169,8 @@ class Verbs:
             raise ToolError(
                 " ".join(block.text for block in killed.content if block.type == "text")
             )
-        return replace(request, verb=create.name, tool=create.tool, arguments=made)
+        origin = Origin(made["cwd"], pane.made_by.inherited or {})
+        return replace(request, verb=create.name, tool=create.tool, arguments=made), origin
 
     def _as_made(self, pane: Pane, named: str) -> dict[str, Any]:
         """Return the arguments of `create` that make a pane, as the call named it, as it is.
@@ -167,7 +178,7 @@ class Verbs:
         Raises:
             ArgumentError: It was not made by a command, or its directory is gone.
         """
-        again, cwd = pane.made_by, self._engine.directory_of(pane)
+        again, cwd = pane.made_by, str(pane.made_by.cwd)
         if again.program:
             raise ArgumentError(
                 f"Pane '{named}' was not created from a command. Restart its program in its shell."

@@ -40,8 +40,8 @@ _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 _SUBJECT = re.compile(r"[Pp]arameters? '(\w+)'")
 _IN_ERROR = re.compile(r"(?<![\w'])(?:pane_id|timeout_s|idle_s|wait_for|stop_pattern)(?![\w'])")
 _PATTERNS = {"show", "stop_pattern", "wait_for"}
-# The arguments whose words may look like flags.
-_COMMANDS = ("command", "keys")
+# Marks a word that argparse must not take for a flag. No argument of a process contains it.
+_LITERAL = "\0"
 SHELLS = ("bash", "zsh", "fish")
 
 # Words that people try, and the command that does it.
@@ -109,6 +109,11 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         for parameter in parameters_of_tool(verb)
         if getattr(given, parameter.name) is not None
     }
+    if arguments.get("secret") and arguments.get("keys"):
+        raise UsageError(
+            "Other users can read the words of a command, so --secret takes no KEYS. It asks for "
+            "the line, or reads it from standard input."
+        )
     follows = getattr(given, "follow", False)
     tool = verb.tool
     if verb.name == "resize":
@@ -134,6 +139,16 @@ def _every_s(given: argparse.Namespace) -> float:
     if not seconds:
         raise UsageError(f"--every is '{given.every}'. Give a time such as 2s or 1m.")
     return seconds
+
+
+def asks_for_help(words: Sequence[str]) -> bool:
+    """Tell whether a command line asks for help; the words of a command that it runs don't.
+
+    Raises:
+        UsageError: It has no known verb, or can be read in two ways.
+    """
+    own, _ = parser_of(verb_of(words)).split(words[1:])
+    return any(word in ("-h", "--help") for word in own)
 
 
 def check(words: Sequence[str], cwd: str) -> Request:
@@ -216,6 +231,7 @@ class VerbParser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self._example = verb.example
+        self.register("type", None, lambda word: word.removeprefix(_LITERAL))
 
     @property
     def flags(self) -> list[str]:
@@ -234,20 +250,67 @@ class VerbParser(argparse.ArgumentParser):
             UsageError: They can't be read.
             HelpWanted: They ask for help.
         """
-        # Keys may be on both sides of a flag, or be missing.
-        takes_keys = any(action.dest == "keys" for action in self.positionals)
-        parse = self.parse_known_intermixed_args if takes_keys else self.parse_known_args
-        arguments, others = parse(words)
+        own, literal = self.split(words)
+        marked = [f"{_LITERAL}{word}" for word in literal]
+        arguments, others = self.parse_known_intermixed_args([*own, *marked])
         if others:
             self._refuse(others[0])
         return arguments
 
+    def split(self, words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the words among which our flags are, and those that are taken as they are.
+
+        A command is taken from its first word on, and so are all words after a `--` before that.
+
+        Raises:
+            UsageError: A `--` or a flag may belong to what is typed or run, or may be ours.
+        """
+        takes_command, takes_keys = self._takes("command"), self._takes("keys")
+        before = 0  # words that are neither flags nor their values
+        is_value = False
+        for place, word in enumerate(words):
+            if word == "--":
+                if is_value:
+                    self.error(f"argument {words[place - 1]}: expected one argument")
+                if takes_keys and before > 1:
+                    self.error(
+                        "'--' stands among KEYS, so it may be one of them or end the flags. Put "
+                        "-- before the first of KEYS, and all that follows is typed."
+                    )
+                return words[:place], words[place + 1 :]
+            if not self._is_flag(word) and not is_value:
+                if takes_command:
+                    self._check_command(words[place:])
+                    return words[:place], words[place:]
+                before += 1
+            action = self._option_string_actions.get(word)
+            is_value = action is not None and action.nargs != 0
+        return words, []
+
+    def _takes(self, dest: str) -> bool:
+        return any(action.dest == dest for action in self.positionals)
+
+    def _is_flag(self, word: str) -> bool:
+        """Tell whether argparse takes a word for a flag; one with a blank must be known."""
+        is_known = word.partition("=")[0] in self._option_string_actions
+        return word.startswith("-") and word != "-" and (is_known or " " not in word)
+
+    def _check_command(self, words: Sequence[str]) -> None:
+        """Check that flags after a command line in one word are not meant to be ours."""
+        command, *others = words
+        ours = [word for word in others if word.partition("=")[0] in self._option_string_actions]
+        if " " in command and ours:
+            self.error(
+                f"'{ours[0]}' follows the command '{command}'. Put our flags before the command; "
+                "or -- before it, if it is a program's name."
+            )
+
     def _refuse(self, word: str) -> NoReturn:
         if not word.startswith("-"):
-            self.error(f"'{word}' is one argument too many.")
+            self.error(f"'{word.removeprefix(_LITERAL)}' is one argument too many.")
         near = nearest(word.partition("=")[0], self.flags)
         advice = f"Did you mean {near}?" if near else f"{self.prog} --help lists all flags."
-        if any(action.dest in _COMMANDS for action in self.positionals):
+        if self._takes("command") or self._takes("keys"):
             advice += " Put -- before words that aren't tmux-debug's flags."
         self.error(f"Flag '{word}' is unknown. {advice}")
 
@@ -361,8 +424,8 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
             parser.add_argument("--names", action="store_true", help="list only pane names")
         case "start":
             parser.description = (
-                "Start a server that outlives its callers, for the current directory. It inherits "
-                "this shell's environment, and takes the options of `tmux-debug-mcp`(1)."
+                "Start a server that outlives its callers, for the current directory. It takes the "
+                "options of `tmux-debug-mcp`(1)."
             )
             keep = "end after TIME without use, such as 90s, 2h or 1d (default 60m)"
             parser.add_argument("--keep", metavar="TIME", help=keep)
@@ -386,7 +449,7 @@ def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
         options = {"type": {"integer": int, "number": float}.get(kind, str), "metavar": metavar}
     text = _help(parameter.schema)
     if name == "secret":
-        text += "; without KEYS, type a line that is asked for, or read from standard input"
+        text += ". It takes no KEYS: type a line that is asked for, or read from standard input"
     parser.add_argument(flag_of(name), dest=name, help=text, **options)
 
 

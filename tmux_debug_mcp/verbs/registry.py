@@ -208,5 +208,9 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
     ),
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for verbs in SECTIONS.values() for verb in verbs}
+# Verbs whose panes inherit their caller's environment and directory.
+INHERITING = ("create", "run", "call")
+# Verbs that say what keeps running when they are interrupted.
+WAITING = ("create", "run", "wait")
 # The verbs that are tools of `debug`.
 TOOLS = [verb for verb in SECTIONS[PANES] if verb.tool]

@@ -1,0 +1,152 @@
+"""Which words of a command line are flags of `tmux-debug`, and which are run or typed."""
+
+import pytest
+
+from tmux_debug_mcp.verbs.parsing import UsageError, asks_for_help, parse, parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
+
+# The words of commands, whatever a parser of flags might make of them.
+COMMANDS = [
+    ("git", "checkout", "--", "release"),
+    ("npm", "run", "dev", "--", "--port", "3000"),
+    ("cargo", "run", "--", "--verbose"),
+    ("make", "--", "--", "all"),
+    ("echo", "--"),
+    ("ls", "-l", "-q", "--json"),
+    ("printf", "%s|", "a b", "--timeout", "5", "--help", "-h", "$HOME"),
+    ("sh", "-c", "echo -- $1", "--", "--name=x"),
+    ("prog", "-5", "-", "--env=A=b c", "-x y"),
+    ("-", "-n"),
+]
+OUR_FLAGS = {
+    "create": ["--name", "web", "--env", "A=b c", "-q", "--timeout=5"],
+    "run": ["--timeout", "5", "--cwd=/", "--json"],
+    "dev": ["--name", "web", "--restart"],
+}
+
+
+def command_of(verb: str, *words: str) -> list[str]:
+    """Return the words of the command that a verb runs."""
+    given: list[str] = parser_of(VERBS[verb]).parse_args(words).command
+    return given
+
+
+@pytest.mark.parametrize("verb", OUR_FLAGS)
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_command_begins_at_its_first_word_and_keeps_all_that_follows(
+    verb: str, words: tuple[str, ...]
+) -> None:
+    flags = OUR_FLAGS[verb]
+
+    assert command_of(verb, *words) == [*words]
+    assert command_of(verb, *flags, *words) == [*words]
+    assert command_of(verb, "--", *words) == [*words]
+    assert command_of(verb, *flags, "--", *words) == [*words]
+    assert command_of(verb, *flags, "--", "--", *words) == ["--", *words]
+
+
+def test_every_verb_that_runs_a_command_is_in_the_table() -> None:
+    taking = [
+        name
+        for name, verb in VERBS.items()
+        if any(action.dest == "command" for action in parser_of(verb).positionals)
+    ]
+    assert taking == list(OUR_FLAGS)
+
+
+def test_words_are_quoted_for_the_shell_and_a_single_one_is_a_command_line() -> None:
+    assert parse(["run", "git", "checkout", "--", "a b"], {}).arguments["command"] == (
+        "git checkout -- 'a b'"
+    )
+    assert parse(["run", "cd /tmp && ls -- *"], {}).arguments["command"] == "cd /tmp && ls -- *"
+    assert parse(["run", "--", "--version"], {}).arguments["command"] == "--version"
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        (["--", "--", "Enter"], ["--", "Enter"]),
+        (["--", "-l", "C-c"], ["-l", "C-c"]),
+        (["--", "--"], ["--"]),
+        (["one", "Enter", "--timeout", "5", "two"], ["one", "Enter", "two"]),
+        (["--show", "x", "--", "a", "--show", "x"], ["a", "--show", "x"]),
+        (["-5", "-", "-x y"], ["-5", "-", "-x y"]),
+        (["--help me"], ["--help me"]),
+        ([], []),
+    ],
+    ids=str,
+)
+def test_all_keys_are_typed(words: list[str], keys: list[str]) -> None:
+    parser = parser_of(VERBS["send"])
+    for placed in (["cat", *words], ["--literal", "cat", *words]):
+        given = parser.parse_args(placed)
+        assert (given.pane_id, given.keys) == ("cat", keys)
+
+
+def test_all_words_behind_dashes_before_the_pane_are_words() -> None:
+    given = parser_of(VERBS["send"]).parse_args(["--literal", "--", "--odd", "--", "-x"])
+    assert (given.pane_id, given.keys, given.literal) == ("--odd", ["--", "-x"], True)
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("capture", ["--odd"]),
+        ("wait", ["--odd", "-x"]),
+        ("kill", ["--odd"]),
+        ("attach", ["--odd"]),
+        ("secret", ["--odd"]),
+        ("restart", ["--odd"]),
+        ("resize", ["--odd", "-x"]),
+        ("call", ["--odd", "-x"]),
+        ("replay", ["--odd"]),
+        ("audit", ["--odd", "-x"]),
+    ],
+)
+def test_words_behind_dashes_are_no_flags(verb: str, words: list[str]) -> None:
+    parser = parser_of(VERBS[verb])
+    given = parser.parse_args(["--", *words])
+    read: list[str] = []
+    for action in parser.positionals:
+        value = getattr(given, action.dest)
+        read += value if isinstance(value, list) else [value]
+    assert read == words
+
+
+@pytest.mark.parametrize("words", [["x", "--", "-y"], ["x", "--literal", "--", "y"]], ids=str)
+def test_dashes_among_keys_are_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"^'--' stands among KEYS, so it may be one of them or"):
+        parse(["send", "cat", *words], {})
+
+
+@pytest.mark.parametrize("verb", OUR_FLAGS)
+def test_flag_behind_a_command_line_in_one_word_is_refused(verb: str) -> None:
+    with pytest.raises(UsageError, match=r"^'--help' follows the command 'npm start'. Put"):
+        parser_of(VERBS[verb]).parse_args(["npm start", "--verbose", "--help"])
+    # It is a program's name, or the flag is none of ours.
+    assert command_of(verb, "--", "my program", "--help") == ["my program", "--help"]
+    assert command_of(verb, "my program", "--verbose") == ["my program", "--verbose"]
+
+
+def test_flag_that_is_none_of_ours_before_a_command_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"Flag '-x' is unknown.*Put -- before words that aren't"):
+        parse(["run", "-x", "make"], {})
+    with pytest.raises(UsageError, match=r"Argument --timeout: expected one argument"):
+        parse(["run", "--timeout", "--", "make"], {})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("run --help", True),
+        ("run --timeout 5 -h", True),
+        ("run npm --help", False),
+        ("run --timeout 5 npm -h", False),
+        ("dev -- npm --help", False),
+        ("send cat x --help", True),
+        ("send cat -- --help", False),
+        ("config cursor -- --help", False),
+    ],
+)
+def test_help_of_a_command_is_the_commands(line: str, expected: bool) -> None:  # noqa: FBT001
+    assert asks_for_help(line.split()) is expected
