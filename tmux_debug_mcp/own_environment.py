@@ -26,8 +26,13 @@ def ignore_python_path(environ: Mapping[str, str]) -> None:
     It stays in the environment. If this package was found by it, others may be, so it counts.
     """
     path = environ.get("PYTHONPATH", "")
-    entries = [os.path.abspath(entry) for entry in path.split(os.pathsep)]
-    if path and _ROOT not in entries:
+    if not path:
+        return
+    try:
+        entries = [os.path.abspath(entry) for entry in path.split(os.pathsep)]
+    except FileNotFoundError:  # the current directory is gone, and with it what is relative to it
+        entries = [entry for entry in path.split(os.pathsep) if os.path.isabs(entry)]
+    if _ROOT not in entries:
         own = f"{sys.prefix}/"
         sys.path[:] = [one for one in sys.path if one not in entries or one.startswith(own)]
 

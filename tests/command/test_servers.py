@@ -587,7 +587,7 @@ def test_client_is_known_by_the_kernel_and_not_by_its_word(shell: Shell, server:
     with connected(shell) as peer, subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            wish = {"want": "mcp", "client": other.pid}
+            wish = {"want": "mcp", "client": other.pid, "environment": {}}
             fds = [theirs.fileno(), theirs.fileno()]
             before = shell.servers()[0].clients
             socket.send_fds(peer, [json.dumps(wish).encode() + b"\n"], fds)

@@ -21,16 +21,18 @@ def line_of(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return the line of a shell script that does what a call does."""
     [verb] = [verb for verb in TOOLS if verb.tool == f"tmux_{tool}"]
     required = [one.name for one in parameters_of_tool(verb) if one.is_required]
-    flags, words = [], []
+    flags, words, pipe = [], [], ""
     for name, value in arguments.items():
         values = value if isinstance(value, list) else [value]
-        if name in required:
+        if name == "keys" and arguments.get("secret"):
+            pipe = f"{shlex.join(['printf', '%s', *values])} | "
+        elif name in required:
             words += [str(one) for one in values]
         elif value is True:
             flags.append(flag_of(name))
         else:
             flags += [flag_of(name), str(value)]
-    return shlex.join(["tmux-debug", verb.name, *flags, "--", *words])
+    return pipe + shlex.join(["tmux-debug", verb.name, *flags, "--", *words])
 
 
 @pytest.mark.parametrize("name", stories())

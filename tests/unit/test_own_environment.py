@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +103,14 @@ def test_package_that_python_path_leads_to_takes_others_from_there(
     ignore_python_path({"PYTHONPATH": "/clone:/others"})
 
     assert sys.path == ["/clone", "/others"]
+
+
+def test_current_directory_may_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(sys, "path", ["/lib", "/proj"])
+    ignore_python_path({"PYTHONPATH": "src:/proj"})
+
+    assert sys.path == ["/lib"]

@@ -28,7 +28,10 @@ class Engine:
 
     def __init__(self, *targets: str, killed_meanwhile: str) -> None:
         self.host = SimpleNamespace(client=CLIENT)
-        self.panes = [SimpleNamespace(target=target, client=CLIENT) for target in targets]
+        keyboard = SimpleNamespace(holder=None)
+        self.panes = [
+            SimpleNamespace(target=target, client=CLIENT, keyboard=keyboard) for target in targets
+        ]
         self.killed: list[str] = []
         self._killed_meanwhile = killed_meanwhile
 
