@@ -170,9 +170,12 @@ async def test_port_of_a_daemon_is_waited_for(tools: Tools, gate: Gate, tmp_path
 
 async def test_failure_ends_a_wait_at_once(tools: Tools, gate: Gate) -> None:
     pane_id = await tools.create(f"cat {gate} & exit 3", wait_for="never")
-    *_, status = await tools.blocks("capture_pane", pane_id=pane_id)
-    assert "exited with code 3" in status
-    assert "still running: cat" in status
+
+    async def status() -> str:
+        return (await tools.blocks("capture_pane", pane_id=pane_id))[-1]
+
+    # bash is still to become cat, perhaps.
+    assert "exited with code 3" in await until(status, lambda text: "still running: cat" in text)
     await gate.open()
 
 
