@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +15,8 @@ from wire import Server
 from .conftest import Shell
 
 # Writes its environment into a file.
-WRITES = f'{sys.executable} -IS -c \'import os; open("shown", "w").write(repr(os.environb))\''
+PYTHON = shlex.quote(sys.executable)
+WRITES = f'{PYTHON} -IS -c \'import os; open("shown", "w").write(repr(os.environb))\''
 
 
 @pytest.fixture(params=["detached", "of a client"])
@@ -199,7 +201,7 @@ def test_modules_of_the_project_are_its_own_programs(
     )
     server = Server(process=process).start()
     try:
-        imports = f"echo $PYTHONPATH; cd /; {sys.executable} -c 'import mcp' 2>&1"
+        imports = f"echo $PYTHONPATH; cd /; {PYTHON} -c 'import mcp' 2>&1"
         shown = f"{tmp_path}\nthe project has mcp\n"
         assert server.text("run", command=imports) == shown
         shell.env |= own

@@ -1,6 +1,7 @@
 """Pictures of terminal sessions have each cell as tmux has it."""
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -131,6 +132,6 @@ async def test_without_pillow_the_error_says_what_to_install(
     monkeypatch.delitem(sys.modules, "tmux_debug_mcp.pictures.png")
     monkeypatch.setitem(sys.modules, "PIL", None)
     error = await term.error("takeScreenshot", format="png")
-    assert f"{sys.executable} -m pip install pillow" in error
+    assert f"{shlex.quote(sys.executable)} -m pip install pillow" in error
     assert error.endswith("Use format 'text'.")
     assert "dimensions" in await term.shot()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -302,7 +303,7 @@ class TestConfigurations:
 
         [found] = Clients({"HOME": str(home), "PATH": "/nonexistent"}).findings
 
-        assert found.advice == f"Change it to: {sys.executable} -P -m tmux_debug_mcp"
+        assert found.advice == f"Change it to: {shlex.quote(sys.executable)} -P -m tmux_debug_mcp"
 
     @pytest.mark.parametrize(
         "data",
