@@ -107,7 +107,7 @@ def test_target_that_depends_on_a_client_is_refused_by_name(target: str, relativ
     )
 
 
-@pytest.mark.parametrize("target", [":0", ":", ":logs.1", ":!"])
+@pytest.mark.parametrize("target", [":0", ":", ":logs.1", ":!", ".1", ".!"])
 def test_target_without_a_session_is_refused_by_name(target: str) -> None:
     with pytest.raises(TargetNotFoundError, match="it names no session, and none is current here"):
         find_pane(ROWS, target)

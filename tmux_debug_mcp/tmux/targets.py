@@ -249,7 +249,7 @@ def _split_session(
 def _not_found(target: str, reason: str) -> TargetNotFoundError:
     """Return the error for a target that matches nothing."""
     relative = _RELATIVE.search(target)
-    if target.startswith(":"):
+    if target.startswith((":", ".")):
         reason = "it names no session, and none is current here"
     elif relative:
         reason = f"'{relative[1]}' depends on a tmux client; give a name or an id"
