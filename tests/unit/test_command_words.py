@@ -128,6 +128,15 @@ def test_flag_behind_a_command_line_in_one_word_is_refused(verb: str) -> None:
     assert command_of(verb, "my program", "--verbose") == ["my program", "--verbose"]
 
 
+@pytest.mark.parametrize(
+    ("verb", "words"), [("stop", ["--server", "1"]), ("run", ["--server=1", "make"])]
+)
+def test_server_behind_the_verb_is_refused_with_its_place(verb: str, words: list[str]) -> None:
+    line = f"tmux-debug --server PID {verb}"
+    with pytest.raises(UsageError, match=f"^--server goes before the verb: {line}\n"):
+        parser_of(VERBS[verb]).parse_args(words)
+
+
 def test_flag_that_is_none_of_ours_before_a_command_is_refused() -> None:
     with pytest.raises(UsageError, match=r"Flag '-x' is unknown.*Put -- before words that aren't"):
         parse(["run", "-x", "make"], {})

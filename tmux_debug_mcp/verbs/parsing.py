@@ -308,7 +308,10 @@ class VerbParser(argparse.ArgumentParser):
     def _refuse(self, word: str) -> NoReturn:
         if not word.startswith("-"):
             self.error(f"'{word.removeprefix(_LITERAL)}' is one argument too many.")
-        near = nearest(word.partition("=")[0], self.flags)
+        flag = word.partition("=")[0]
+        if flag == "--server":
+            self.error(f"{flag} goes before the verb: {self.prog.replace(' ', f' {flag} PID ')}")
+        near = nearest(flag, self.flags)
         advice = f"Did you mean {near}?" if near else f"{self.prog} --help lists all flags."
         if self._takes("command") or self._takes("keys"):
             advice += " Put -- before words that aren't tmux-debug's flags."
