@@ -1,5 +1,6 @@
 """Sessions of the toolset `terminal` (spec 003): names, sizes, ends, and those of earlier runs."""
 
+import json
 import os
 from pathlib import Path
 
@@ -115,6 +116,22 @@ async def test_sessions_of_an_earlier_run_are_listed_and_read(
         [row] = await term.json("listSessions")
         assert row == {"session": f"{archive.run}/default", "status": "exited"}
         assert "\nkept-1\n" in await term.text("getContent", session=row["session"])
+
+
+async def test_only_the_sessions_of_the_last_run_are_listed_and_the_others_counted(
+    settings: Settings, tmp_path: Path
+) -> None:
+    for run in ("20260101T000000-1", "20260102T000000-1"):
+        archive = Archive(tmp_path)
+        archive.run = run
+        async with open_terminal(settings, archive) as term:
+            for name in ("a", "b"):
+                await term.blocks("createSession", name=name, command="true")
+    async with open_terminal(settings, Archive(tmp_path)) as term:
+        [listed, note] = await term.blocks("listSessions")
+
+    assert [row["session"] for row in json.loads(listed)] == [f"{run}/a", f"{run}/b"]
+    assert note == "[sessions of earlier runs that are not listed: 2]"
 
 
 async def test_session_that_was_closed_is_gone_with_those_that_had_its_name_before(

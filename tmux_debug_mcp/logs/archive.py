@@ -243,6 +243,12 @@ class Archive:
                 for entry in self._entries(run) if is_unheld else ():
                     yield run, entry
 
+    def latest(self, most: int) -> tuple[list[tuple[str, Entry]], int]:
+        """Return the newest panes of the last run that has ended, and how many more are kept."""
+        earlier = list(self.earlier())
+        latest = [(run, entry) for run, entry in earlier if run == earlier[0][0]][-most:]
+        return latest, len(earlier) - len(latest)
+
     def _entries(self, run: str) -> list[Entry]:
         """Return the index of a run; none for a wrong name or a link; OSError without an index."""
         if not _RUN.fullmatch(run) or (self._directory / run).is_symlink():

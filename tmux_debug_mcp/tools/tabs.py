@@ -286,8 +286,8 @@ async def list_tabs(tabs: Tabs) -> Answer:
         if state.awaits is Awaits.HIDDEN_INPUT:
             row["note"] = ask_a_person(pane)
         shown.append(row)
-    earlier = list(engine.archive.earlier()) if engine.archive else []
     # Of the last run, since those of all runs would make most of each list.
+    latest, others = engine.archive.latest(_MAX_EARLIER_TABS) if engine.archive else ([], 0)
     last = [
         {
             "window_id": f"{run}/{entry.window}",
@@ -295,12 +295,11 @@ async def list_tabs(tabs: Tabs) -> Answer:
             "active": False,
             "status": "exited",
         }
-        for run, entry in earlier
-        if run == earlier[0][0]
-    ][-_MAX_EARLIER_TABS:]
+        for run, entry in latest
+    ]
     result: dict[str, Any] = {"tabs": shown + last}
-    if len(earlier) > len(last):
-        result["earlier_tabs_not_shown"] = len(earlier) - len(last)
+    if others:
+        result["earlier_tabs_not_shown"] = others
     if engine.archive:
         result["log_dir"] = str(engine.archive.directory)
     client = engine.host.client

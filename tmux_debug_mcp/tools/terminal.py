@@ -3,14 +3,14 @@
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 
 from tmux_debug_mcp import errors
-from tmux_debug_mcp.logs.archive import Archive, names_run
+from tmux_debug_mcp.logs.archive import Entry, names_run
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.clearing import clear
@@ -312,15 +312,18 @@ async def list_sessions(sessions: Sessions) -> Answer:
         if recording:
             row["recording"] = str(recording.path)
         rows.append(row)
-    rows += _earlier_rows(sessions.engine.archive)[:_MAX_EARLIER_SESSIONS]
-    return Answer([compact(rows)])
+    blocks = []
+    archive = sessions.engine.archive
+    if archive:
+        latest, others = archive.latest(_MAX_EARLIER_SESSIONS)
+        rows += _earlier_rows(latest)
+        if others:
+            blocks = [f"[sessions of earlier runs that are not listed: {others}]"]
+    return Answer([compact(rows), *blocks])
 
 
-def _earlier_rows(archive: Archive | None) -> list[dict[str, Any]]:
+def _earlier_rows(kept: Sequence[tuple[str, Entry]]) -> list[dict[str, Any]]:
     """Return the sessions of earlier runs: by name, or by window if a newer one has the name."""
-    if archive is None:
-        return []
-    kept = list(archive.earlier())
     newest = {(run, entry.name): entry.window for run, entry in kept}
     rows = []
     for run, entry in kept:
