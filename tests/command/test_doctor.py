@@ -329,7 +329,7 @@ class TestClients:
         assert sorted(report.problems) == sorted(texts)
         for client, (_, found) in texts.items():
             assert found in report[client]["found"]
-            assert report[client]["advice"].endswith("tmux-debug-mcp --version")
+            assert report[client]["advice"].endswith("tmux-debug-mcp </dev/null")
         assert "\x1b" not in shell.run("doctor", *PATIENT).stdout
 
     def test_program_of_the_project_is_not_started(self, shell: Shell, tmp_path: Path) -> None:

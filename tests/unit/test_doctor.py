@@ -274,18 +274,24 @@ class TestConfigurations:
         assert [entry.name for entry in entries_in(home)] == ["t"]
 
     @pytest.mark.parametrize(
-        "text",
-        ['{"mcpServers": ', "[" * 100_000, '{"a": "\xff"}', "[]", "null"],
+        ("text", "fault"),
+        [
+            ('{"mcpServers": ', "is not JSON: Expecting value (line 1, column 16)."),
+            ("[" * 100_000, "is nested too deeply."),
+            ('{"a": "\xff"}', "can't be read: 'utf-8' codec"),
+            ("[]", "is not a JSON object (line 1, column 1)."),
+            ("null", "is not a JSON object (line 1, column 1)."),
+        ],
         ids=["broken", "deep", "bytes", "list", "null"],
     )
-    def test_file_that_can_not_be_read_is_a_fault(self, home: Path, text: str) -> None:
+    def test_file_that_can_not_be_read_is_a_fault(self, home: Path, text: str, fault: str) -> None:
         path = write(home / ".cursor/mcp.json", "")
         path.write_bytes(text.encode("latin-1"))
         [entries, [finding]] = read({"HOME": str(home), "PATH": "/nonexistent"})
 
         assert entries == []
         assert (finding.name, finding.state) == ("cursor", State.WARNING)
-        assert f"{path} can't be read: " in finding.found
+        assert finding.found.startswith(f"{path} {fault}")
 
     @pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 1])
     def test_file_of_a_project_has_a_bound(self, here: Path, size: int) -> None:

@@ -85,7 +85,7 @@ class Clients:
         for ((words, _), entries), outcome in zip(self._commands.items(), outcomes, strict=True):
             if isinstance(outcome, str):
                 state, text = State.PROBLEM, f"does not work. {outcome}"
-                advice = f"See what it says: {shlex.join(words)} --version"
+                advice = f"See what it says: {shlex.join(words)} </dev/null"
             else:
                 state, advice = State.OK, ""
                 text = f"works: version {outcome.version}, {outcome.tools} tools"
@@ -140,10 +140,13 @@ def _read(client: str, source: Source) -> list[Entry] | list[Finding]:
         return [
             ok(client, f"{shown(source.path)} names this server; not tried: {line}{error.reason}")
         ]
-    except (OSError, UnicodeDecodeError, EditError) as error:
+    except EditError as error:
+        fault = str(error)
+    except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        text = f"{shown(source.path)} can't be read: {reason or type(error).__name__}."
-        return [warning(client, text, f"Correct it: perhaps {client} can't read it either.")]
+        fault = f"can't be read: {reason or type(error).__name__}"
+    advice = f"Correct it: perhaps {client} can't read it either."
+    return [warning(client, f"{shown(source.path)} {fault}.", advice)]
 
 
 def _is_ours(text: str) -> bool:

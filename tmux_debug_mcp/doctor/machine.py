@@ -17,6 +17,7 @@ from tmux_debug_mcp import __version__
 from tmux_debug_mcp.errors import nearest
 from tmux_debug_mcp.linux import calls
 from tmux_debug_mcp.options import OPTIONS
+from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.tmux import supervisor
 
 from .clients import Clients, refusal
@@ -119,7 +120,7 @@ def _missing(tmux: str, environ: Mapping[str, str]) -> Finding:
 
 def _server(tmux: str, outcome: Answers | str) -> list[Finding]:
     """Return the findings about a server of ours, and about what its pane printed."""
-    advice = "See what it says: tmux-debug-mcp demo"
+    advice = f"See what it says: {own_command()} demo"
     if isinstance(outcome, str):
         return [problem(_START, f"A server does not work here. {outcome}", advice)]
     words = outcome.output.split()
