@@ -73,6 +73,21 @@ def test_start_without_options_means_the_server_of_the_directory(shell: Shell) -
     assert [one.pid for one in shell.servers()] == [server.pid]
 
 
+def test_server_of_a_directory_that_is_named_is_started_once(shell: Shell, tmp_path: Path) -> None:
+    shell.out("start")
+    [here] = shell.servers()
+    (tmp_path / "other" / ".git").mkdir(parents=True)
+
+    said = shell.out("start", "--cwd", "other")
+    [other] = [one for one in shell.servers() if one.pid != here.pid]
+
+    assert said == f"Started server {other.pid}. It ends after 60m without use.\n"
+    runs = f"Server {other.pid} is already running for this directory.\n"
+    assert replace(shell, cwd=tmp_path / "other").out("start") == runs
+    assert shell.out("start", "--cwd", str(tmp_path / "other")) == runs
+    assert shell.run("start", "--cwd", "~/other", HOME=str(tmp_path)).stdout == runs
+
+
 def test_second_server_of_a_directory_is_said_to_be_one(shell: Shell) -> None:
     shell.out("start")
     [server] = shell.servers()

@@ -1,5 +1,6 @@
 """The verbs of servers, not of panes: `start` and `stop`; and `demo` and `completion`."""
 
+import os
 from collections.abc import Mapping
 
 from tmux_debug_mcp import __version__
@@ -31,7 +32,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     if own:
         _say_started(_in_pane(own, values), own.pid, is_export=is_export)
         return 0
-    here = _of_directory(environ)
+    here = _of_directory(values["cwd"], environ)
     connection, is_new = _reach(values, environ, here)
     connection.send({"want": "keep", "keep": keep})
     for message in connection.messages():
@@ -78,9 +79,9 @@ def _has_options(values: Values) -> bool:
     return any(values[flag] != default_of(flag) for flag in values if flag != "keep")
 
 
-def _of_directory(environ: Mapping[str, str]) -> list[Server]:
-    """Return the detached servers of this version that serve the current directory."""
-    here = inode_of(".")
+def _of_directory(cwd: str, environ: Mapping[str, str]) -> list[Server]:
+    """Return the detached servers of this version that serve a directory, "" for the current."""
+    here = inode_of(os.path.expanduser(cwd) or ".")
     return [
         server
         for server in running(environ.get("XDG_RUNTIME_DIR", ""))
@@ -93,9 +94,11 @@ def _reach(
 ) -> tuple[Connection, bool]:
     """Connect to the only server `here` if no options are given, else to the one that has them.
 
+    `--cwd` says where `here` is, so it is none of these options.
+
     Return the connection, and whether the server was started.
     """
-    if len(here) == 1 and not _has_options(values):
+    if len(here) == 1 and not _has_options({**values, "cwd": default_of("cwd")}):
         try:
             return Connection(here[0].socket), False
         except ServerGoneError:
