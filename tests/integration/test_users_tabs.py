@@ -217,6 +217,9 @@ async def test_tools_that_could_only_refuse_there_are_not_offered(
     own = {"execute_command", "set_history_limit"}
     assert await offered(tabs) == names - own - {"close_tab"}
     assert "execute_command" not in (tabs.client.instructions or "")
+    unknown = await tabs.error("nothing")
+    assert unknown.startswith("Unknown tool 'nothing'. Use one of: create_tab, ")
+    assert not [name for name in own if name in unknown]
     allowed = replace(settings, socket=str(user.socket), allows_kill=True)
     async with open_tabs(allowed) as on_users:
         assert await offered(on_users) == names - own

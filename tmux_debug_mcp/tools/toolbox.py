@@ -59,9 +59,11 @@ class Toolbox:
 
         A tool that could only refuse is left out. Calling it still returns the reason.
         """
-        settings = self._engine.settings
+        return [tool.definition() for tool in self._offered()]
+
+    def _offered(self) -> list[Tool[Any]]:
         tools = [entry.tool for entry in self._entries.values()]
-        return [tool.definition() for tool in tools if tool.is_offered(settings)]
+        return [tool for tool in tools if tool.is_offered(self._engine.settings)]
 
     @property
     def instructions(self) -> str:
@@ -123,7 +125,7 @@ class Toolbox:
     ) -> Answer:
         entry = self._entries.get(name)
         if entry is None:
-            raise UnknownToolError(name, ", ".join(self._entries))
+            raise UnknownToolError(name, ", ".join(tool.name for tool in self._offered()))
         tool, _, opened = entry
         try:
             given = tool.parser.parse(arguments)
