@@ -142,6 +142,7 @@ def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
         ["dev", "--", ""],
         ["dev", "--name", "debug-1", "--", "true"],
         ["dev", "--name", "", "--", "true"],
+        ["dev", "--port", "65536", "--", "true"],
         ["start", "--keep", "5"],
         ["capture", "web"],
         ["restart", "web"],

@@ -197,6 +197,15 @@ def test_port_is_waited_for_and_who_has_it_is_told(shell: Shell) -> None:
         assert (one.returncode, f"listens 127.0.0.1:{port}" in one.stderr) == (0, True), one
 
 
+def test_wrong_port_starts_nothing_at_a_server_that_runs(shell: Shell) -> None:
+    shell.out("start")
+
+    refused = shell.run("dev", "--port", "65536", "--", UP)
+
+    assert (refused.returncode, panes(shell)) == (125, []), refused
+    assert refused.stderr.startswith("tmux-debug: --port is 65536.")
+
+
 def test_restart_starts_the_same_again(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     command = "stty size; pwd; echo $X; exec cat"

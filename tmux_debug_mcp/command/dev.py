@@ -65,6 +65,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     # A person sees it in the terminal. The wait for a port comes later, without the lock.
     soon = ["-q", "--timeout", "0"] if is_person or port else ["--timeout", _REST_S]
     cwd = directory()
+    if port and command:  # only the wait for it would refuse a wrong one, and that comes last
+        check(["create", "--name", name, *port, "--", command], cwd)
     server_directory = _reach(name, command, environ, cwd)
     path = f"{server_directory}/{SOCKET}"
 
