@@ -386,9 +386,16 @@ def test_server_starts_where_standard_streams_are_closed(shell: Shell, closed: s
     assert f"Server {server.pid} is already running" in shell.out("start")
 
 
-def test_output_that_can_not_be_written_is_an_error(shell: Shell) -> None:
-    shell.out("start")
-    line = f"{shlex.join(PROGRAM)} list >&-"
+@pytest.mark.parametrize("words", [["list"], ["dev"], ["config", "cursor"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("stream", "reason"),
+    [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")],
+)
+def test_output_that_can_not_be_written_is_an_error(
+    shell: Shell, words: list[str], stream: str, reason: str
+) -> None:
+    shell.out("dev", "--", "echo up; exec cat")
+    line = f"{shlex.join([*PROGRAM, *words])} {stream}"
     done = subprocess.run(
         ["sh", "-c", line],
         env=shell.env,
@@ -397,5 +404,5 @@ def test_output_that_can_not_be_written_is_an_error(shell: Shell) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 125
-    assert "The output can't be written: Bad file descriptor." in done.stderr
+    assert done.returncode == 125, done
+    assert done.stderr.endswith(f"tmux-debug: The output can't be written: {reason}.\n")

@@ -102,12 +102,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
                 "options: tmux-debug config nix"
             )
         _print(_NIX_LINES)
-        status = 0
-    else:
-        status = _Setup(arguments, options, environ).run()
-    sys.stdout.flush()  # `tmux-debug` exits without flushing
-    sys.stderr.flush()
-    return status
+        return 0
+    return _Setup(arguments, options, environ).run()
 
 
 class _Setup:

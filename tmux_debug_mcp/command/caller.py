@@ -1,10 +1,13 @@
 """What verbs do in the caller's process: read its flags and its directory, and print."""
 
 import os
+import sys
 from collections.abc import Container
 
 from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.registry import VERBS
+
+_ERROR = 2  # the file descriptor of standard error
 
 
 def flags(name: str, words: list[str], known: Container[str] = ()) -> list[str]:
@@ -30,11 +33,16 @@ def directory() -> str:
 def open_standard_streams() -> set[int]:
     """Open the closed ones of the standard streams, so that no file of ours gets their numbers.
 
-    Writing to one still fails. Return the closed ones.
+    Writing to standard output still fails, as `write` does. Return the closed ones.
     """
     closed = {fd for fd in (0, 1, 2) if not os.path.exists(fd)}
     for _ in closed:
         os.open(os.devnull, os.O_RDONLY)  # it gets the lowest free number
+    # Python has made no streams of them.
+    if 1 in closed:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if _ERROR in closed:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     return closed
 
 
@@ -50,4 +58,9 @@ def write(fd: int, text: object) -> None:
             data = data[os.write(fd, data) :]
     except OSError as error:
         if fd == 1:
-            raise CommandError(f"The output can't be written: {error.strerror}.") from None
+            raise unwritable(error) from None
+
+
+def unwritable(error: OSError) -> CommandError:
+    """Return what to raise when standard output can't be written."""
+    return CommandError(f"The output can't be written: {error.strerror}.")

@@ -11,7 +11,7 @@ from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, sent_
 from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.registry import INHERITING, PEOPLE, SECTIONS, VERBS, WAITING, Verb
 
-from .caller import directory, open_standard_streams, write
+from .caller import directory, open_standard_streams, unwritable, write
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
@@ -173,7 +173,10 @@ def _run_here(handler: str, words: list[str], wanted: str) -> int:
         if not isinstance(error, StartError):
             raise
         raise CommandError(str(error)) from error
-    sys.stdout.flush()  # `os._exit` won't
+    try:
+        sys.stdout.flush()  # `os._exit` won't
+    except OSError as error:
+        raise unwritable(error) from None
     return int(status)
 
 

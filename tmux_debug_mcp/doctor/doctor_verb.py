@@ -55,7 +55,6 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         sys.stdout.write(as_json(findings))
     else:
         show(findings, sys.stdout, environ)
-    sys.stdout.flush()
     return int(worst(findings) is State.PROBLEM)
 
 
