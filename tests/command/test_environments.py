@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from wire import Server
 
-from .conftest import Shell
+from .conftest import PROGRAM, Shell
 
 # Writes its environment into a file.
 PYTHON = shlex.quote(sys.executable)
@@ -208,3 +208,22 @@ def test_modules_of_the_project_are_its_own_programs(
         assert shell.run("--server", str(server.pid), "run", imports).stdout == shown
     finally:
         server.finish()
+
+
+@pytest.mark.parametrize("words", [["start"], ["run", "true"], ["attach"], ["dev"]], ids=" ".join)
+def test_warnings_that_a_project_asks_python_for_are_not_about_us(
+    shell: Shell, words: list[str]
+) -> None:
+    shell.out("dev", "--", "echo up; exec cat")
+
+    done = subprocess.run(
+        [*PROGRAM, *words],
+        env=shell.env | {"PYTHONDEVMODE": "1"},
+        cwd=shell.cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "Warning" not in done.stderr

@@ -75,26 +75,28 @@ class Connection:
     """
 
     def __init__(self, path: str) -> None:
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._received = b""
         self.directory = os.path.dirname(path)
         if not is_private(self.directory):
             raise ServerGoneError(f"The directory of '{path}' is not private to you.")
-        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        self._received = b""
         try:
             # With a time limit of Python's, connecting would not wait for a busy server at all.
             self._limit_writes(_ANSWER_S)
             self._socket.connect(path)
             self._limit_writes(0.0)
         except OSError as error:
-            self._socket.close()
             text = f"The server at {path} does not answer."
             if isinstance(error, BlockingIOError):
                 text += " If it was stopped (SIGSTOP), let it go on: kill -CONT PID"
             raise ServerGoneError(text) from error
         _, uid = peer_of(self._socket)
         if uid != os.geteuid():
-            self._socket.close()
             raise ServerGoneError(f"The server at '{path}' is another user's.")
+
+    def __del__(self) -> None:
+        # Python would say so, where the environment has PYTHONDEVMODE or PYTHONWARNINGS.
+        self.close()
 
     def _limit_writes(self, seconds: float) -> None:
         time = _TIME.pack(int(seconds), int(seconds % 1 * 1e6))
