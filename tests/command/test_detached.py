@@ -19,6 +19,7 @@ from support import Gate, ask_until, marked, wait_until
 from wire import SERVER, Server
 
 from tmux_debug_mcp.sockets import servers
+from tmux_debug_mcp.sockets.choosing import CHANGES, NoServerError, Surroundings, meant
 from tmux_debug_mcp.sockets.connection import Connection
 from tmux_debug_mcp.verbs.registry import VERBS
 
@@ -236,6 +237,9 @@ def test_directory_made_anew_at_the_same_path_gets_a_server_of_its_own(
 
     assert "'dev' is not running for this directory." in anew.run("dev").stderr
     assert anew.run("list").returncode == 125
+    here = Surroundings("", [], [servers.inode_of(str(worktree))])
+    with pytest.raises(NoServerError, match=f": {old.pid} \\({worktree}, which is gone\\)$"):
+        meant([old], here, CHANGES, lambda _server: 0)
     assert f"{worktree}, which is gone" in shell.out("ps")
     assert anew.out("dev", "--", "pwd -P; exec cat") == f"{worktree}\n"
     assert anew.out("run", "cat /proc/self/cwd/.git 2>&1 | cut -d: -f3") == " Is a directory\n"

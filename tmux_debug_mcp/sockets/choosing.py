@@ -236,4 +236,4 @@ def _others(servers: list[Server], here: Surroundings) -> str:
 
 def _where(server: Server, here: Surroundings) -> str:
     is_of_client_here = server.inode in here.inodes and server.keep_s is None
-    return "of an MCP client here" if is_of_client_here else server.cwd
+    return "of an MCP client here" if is_of_client_here else server.place

@@ -73,10 +73,15 @@ class Server:
         """The path of its socket."""
         return f"{self.directory}/{SOCKET}"
 
+    @property
+    def place(self) -> str:
+        """Its directory, in words that say so if that is gone."""
+        gone = ", which is gone" if _is_in_removed_directory(self.pid) else ""
+        return f"{self.cwd}{gone}"
+
     def __str__(self) -> str:
         kind = "detached" if self.keep_s is not None else "of an MCP client"
-        gone = ", which is gone" if _is_in_removed_directory(self.pid) else ""
-        return f"{self.pid}  {self.cwd}{gone}  ({kind}, toolsets {self.toolsets})"
+        return f"{self.pid}  {self.place}  ({kind}, toolsets {self.toolsets})"
 
 
 def _is_in_removed_directory(pid: int) -> bool:
