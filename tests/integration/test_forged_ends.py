@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import SHELLS, Gate, Tools, eventually, run
+from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, run
 
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.jobs import Job
@@ -53,6 +53,57 @@ async def test_run_ends_with_its_command_and_has_its_exit_code(
 
     [(output, facts, _)] = answers
     assert (output, facts["reason"], facts["exit_code"]) == ("before\nafter\n", "done", 9)
+    assert (await run(tools, "echo next", pane_id))[0] == "next\n"
+
+
+# Also the script of the run, but not the file by which bash has its terminal.
+_CLOSES_FILES = (
+    'for fd in /proc/$$/fd/*; do fd=${fd##*/}; ((fd < 3 || fd == 255)) || eval "exec $fd>&-"; done'
+)
+
+
+async def test_command_that_closes_its_script_is_followed_to_its_end(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "true", pane_id)
+    [pane] = tools.engine.panes
+    answers = []
+    looks = []  # for an end mark, while the script is closed
+    drain = pane.drain
+
+    async def noted_drain() -> bool:
+        is_drained = await drain()
+        if pane.jobs.last and pane.jobs.last.has_begun() and pane.jobs.last.is_closed():
+            looks.append(is_drained)
+        return is_drained
+
+    async def call() -> None:
+        command = f"{_CLOSES_FILES}; cat {gate}; echo after; (exit 7)"
+        answers.append(await run(tools, command, pane_id, timeout_s=600))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        job = await begun(pane)
+        monkeypatch.setattr(pane, "drain", noted_drain)
+        await eventually(job.is_closed)
+        await eventually(lambda: len(looks) > 1)
+        await gate.open()
+
+    [(output, facts, _)] = answers
+    assert (output, facts["reason"], facts["exit_code"]) == ("after\n", "done", 7)
+    assert (await run(tools, "echo next", pane_id))[0] == "next\n"
+
+
+async def test_command_that_closes_its_script_is_interrupted_when_its_time_is_over(
+    tools: Tools, gate: Gate
+) -> None:
+    pane_id = await tools.create("bash --norc")
+
+    with anyio.fail_after(PATIENCE_S):  # nobody opens the gate
+        _, facts, _ = await run(tools, f"{_CLOSES_FILES}; cat {gate}", pane_id, timeout_s=0.2)
+
+    assert facts["reason"] == "timed_out"
     assert (await run(tools, "echo next", pane_id))[0] == "next\n"
 
 

@@ -224,12 +224,20 @@ class JobFollower(Follower):
                 return Reason.INPUT
             # A shell that has not read the line yet would take C-c as a key of that line.
             is_typing = not job.has_begun() and job.runtime_s <= self._times.begin_s
-            is_over = job.has_begun() and job.is_closed()
-            if self._is_due and not is_typing and not is_over:
+            if self._is_due and not is_typing and not await self._is_over():
                 reason = await self._interrupt()
                 if reason:
                     return reason
             await self._wait(self._times.poll_s if job.has_end_mark() else self._times.job_poll_s)
+
+    async def _is_over(self) -> bool:
+        """Return whether the shell is done with the job, so that there is nothing to interrupt.
+
+        A command that closes all files closes the script, too, but has no prompt.
+        """
+        if not self._job.has_begun() or not self._job.is_closed():
+            return False
+        return await self._pane.terminal.prompt(self._times.prompt_soon_s) is not None
 
     async def _reason_of_end(self) -> Reason | None:
         """Return why the run is over once the shell is done with the job; None before.
@@ -249,11 +257,12 @@ class JobFollower(Follower):
             await self._check_log()
         if not await pane.drain():
             return Reason.LATE if self._is_due else None
-        job.settle()
         if job.is_done():
+            job.settle()
             return self._unless_interrupted(Reason.DONE)
         shell = job.shell
         if not shell.is_running():
+            job.settle()
             # Its process may still be there, running another program, which may end at once.
             until = self._clock.now() + self._times.quiet_s
             while self._clock.now() < until:
@@ -269,8 +278,12 @@ class JobFollower(Follower):
         is_without_editor = not shell.dialect.has_editor and not pane.keyboard.holder
         if is_without_editor and terminals.restore(pane.leader.pid):
             await interrupt(pane, is_second=False)
-        is_at_prompt = await pane.terminal.prompt(self._times.take_s)
-        return self._unless_interrupted(Reason.GIVEN_UP) if is_at_prompt else None
+        # A command may have closed the script, as one does that closes all files: then it has ended
+        # only now.
+        if not await pane.terminal.prompt(self._times.prompt_soon_s) or not await pane.drain():
+            return None
+        job.settle()
+        return self._unless_interrupted(Reason.DONE if job.is_done() else Reason.GIVEN_UP)
 
     async def _take_back(self) -> None:
         """Raise JobNotTakenError if the shell has not opened the job, and surely never will.
