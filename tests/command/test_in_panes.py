@@ -108,8 +108,9 @@ class TestOfAClient:
         assert "is not reading input" in told
         assert status == "1"
 
-    def test_status_goes_where_standard_error_is_sent(self, server: Server) -> None:
-        output, _ = ran(server, "tmux-debug run 'echo out' 2>status; echo; cat status; rm status")
+    def test_status_goes_where_standard_error_is_sent(self, server: Server, tmp_path: Path) -> None:
+        script = "tmux-debug run 'echo out' 2>status; echo; cat status"
+        output, _ = ran(server, script, cwd=str(tmp_path))
 
         out, status = output.split("\n\n")
         assert out == "out"

@@ -638,14 +638,15 @@ def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Ser
 
 
 def test_paths_of_one_runtime_directory_are_one(shell: Shell) -> None:
-    shell.out("create", "--name", "only-here", "cat")
+    name = f"only-in-{os.getpid()}"  # `ps` also lists what other tests run
+    shell.out("create", "--name", name, "cat")
     link = shell.cwd / "link"
     link.symlink_to(shell.runtime)
 
     for path in (f"{shell.runtime}/", str(link)):
         other = replace(shell, env=shell.env | {"XDG_RUNTIME_DIR": path})
-        assert other.out("ps").count("only-here running") == 1
-        assert other.out("ps", "--names") == "only-here\n"
+        assert other.out("ps").count(f"{name} running") == 1
+        assert other.out("ps", "--names") == f"{name}\n"
 
 
 def test_server_of_another_runtime_directory_is_listed_and_stopped(
