@@ -5,7 +5,6 @@
 
 import asyncio
 import functools
-import itertools
 import json
 import re
 import socket
@@ -34,10 +33,9 @@ from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
 from tmux_debug_mcp.verbs import parsing
 from tmux_debug_mcp.viewing import audits, phrases
 from tmux_debug_mcp.vt.captured import captured_lines, highlighted_row
-from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
-from tmux_debug_mcp.vt.interpreter import NOTE
 from tmux_debug_mcp.vt.printable import visible
+from tmux_debug_mcp.vt.rows import NOTE
 from tmux_debug_mcp.vt.steps import steps
 from tmux_debug_mcp.vt.transcript import Transcript
 from tmux_debug_mcp.wire import RefusedError, read_message
@@ -74,34 +72,33 @@ def _any_text(data: bytes) -> str:
 
 def terminal(data: bytes) -> None:
     """A terminal's text is the same however its bytes come, and contains nothing to obey."""
-    data, (columns, rows, size, flags) = _split(data, 99, 50, 20, 4)
+    data, (columns, rows, size, flags) = _split(data, 99, 50, 20, 2)
     whole, parts = Transcript(columns + 1, rows), Transcript(columns + 1, rows)
-    for one in (whole, parts):
-        one.shows_commands = bool(flags & 1)
-        one.keeps_screens = bool(flags & 2)
     whole.feed(data)
     for piece in _pieces(data, size):
         parts.feed(piece)
 
-    assert parts.text() == whole.text()
+    assert parts.text(is_annotated=bool(flags & 1)) == whole.text(is_annotated=bool(flags & 1))
     assert parts.held_bytes == whole.held_bytes
-    assert parts.screen() == whole.screen()
+    assert parts.rows() == whole.rows()
     assert not _OBEYED.search(whole.text().replace(NOTE, ""))
-    assert whole.screen().count("\n") < rows
+    assert len(whole.rows()) <= rows
 
 
 def drawing(data: bytes) -> None:
-    """Where a program draws is told alike however its bytes come."""
-    data, (rows, size) = _split(data, 50, 20)
-    whole, parts = Drawing(rows=rows), Drawing(rows=rows)
+    """Where a program draws, and what is a line, is told alike however its bytes come."""
+    data, (columns, rows, size) = _split(data, 99, 50, 20)
+    whole = Transcript(columns + 1, rows, separates_drawing=True)
+    parts = Transcript(columns + 1, rows, separates_drawing=True)
     whole.feed(data)
     for piece in _pieces(data, size):
         parts.feed(piece)
 
-    assert parts.all_spans() == whole.all_spans()
-    assert parts.end == whole.end == len(data)
-    spans = list(itertools.chain(*whole.all_spans()))
-    assert spans == sorted(spans)
+    assert parts.take_events() == whole.take_events()
+    assert parts.open_lines() == whole.open_lines()
+    assert parts.is_drawn_on == whole.is_drawn_on
+    assert parts.rows() == whole.rows()
+    assert parts.rows_before == whole.rows_before
 
 
 def echo(data: bytes) -> None:

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from support import PATIENCE_S, Gate, Tools, eventually, in_process, python
 from turns import STREAMS, counted_turns, largest_turns, too_much
 
-from tmux_debug_mcp.logs.matching import Scan
 from tmux_debug_mcp.logs.pacing import PacedTranscript
+from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.settings import Settings
 
 
@@ -57,7 +57,19 @@ class Halt:
                 await self._over.wait()
             return int(await feed(self_, data, *arguments))
 
+        async def advance(
+            self_: PaneText,
+            *arguments: Any,  # noqa: ANN401
+            advance: Any = PaneText.advance,  # noqa: ANN401
+        ) -> Any:  # noqa: ANN401
+            read = await advance(self_, *arguments)
+            if output.decode() in "\n".join(read[1]).lower():
+                self.reached.set()
+                await self._over.wait()
+            return read
+
         with monkeypatch.context() as patch:
+            patch.setattr(PaneText, "advance", advance)
             patch.setattr(PacedTranscript, "feed", feed)
             patch.setattr(PacedTranscript, "feed_lines", feed_lines)
             yield
@@ -119,7 +131,7 @@ async def test_lines_between_many_screens_are_told_by_the_first_and_the_newest(
 
 
 @with_times(trim_s=0.01)
-async def test_screens_that_are_no_longer_kept_are_told_once(
+async def test_what_a_wait_has_read_is_told_though_it_is_no_longer_kept(
     tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 16)
@@ -134,12 +146,16 @@ print('the end'); input()"""
     told: list[str] = []
     positions = [0]
 
-    async def step(self: Scan, *arguments: Any, step: Any = Scan.step) -> Any:  # noqa: ANN401
-        lines = await step(self, *arguments)
+    async def advance(
+        self: PaneText,
+        *arguments: Any,  # noqa: ANN401
+        advance: Any = PaneText.advance,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        read = await advance(self, *arguments)
         positions.append(self.position)
-        return lines
+        return read
 
-    monkeypatch.setattr(Scan, "step", step)
+    monkeypatch.setattr(PaneText, "advance", advance)
 
     async def wait() -> None:
         told.extend(await tools.blocks("wait", pane_id=pane_id, pattern="the end", since=0))
@@ -152,7 +168,8 @@ print('the end'); input()"""
         await eventually(lambda: pane.log.kept_from > 100_000)
         await gate.open()
 
-    assert told[0].count("no longer kept") == 1
+    assert told[0].startswith("line 0\nline 1\nline 2\n")
+    assert told[0].count(" left out]") == 1
     assert told[0].endswith("line 0\nline 1\nline 2\nthe end\n")
 
 

@@ -1,10 +1,11 @@
-"""Whether a program draws on the whole screen, told from its bytes, in pieces of any size."""
+"""Where a program draws on the screen, and what is a line beside it, in pieces of any size."""
 
 from pathlib import Path
 
 import pytest
 
-from tmux_debug_mcp.vt.drawing import Drawing, last_switch
+from tmux_debug_mcp.vt.rows import Line, Screen
+from tmux_debug_mcp.vt.transcript import Transcript
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 STREAMS = {
@@ -19,6 +20,7 @@ STREAMS = {
     b"\033[H\033[mtop - 12:00": True,
     b"\033[?25l\033[H\033[Jtop - 12:00": True,
     b"\033[?25l\033[?25h\033[H\033[J$ ": False,
+    b"\033[H\r\ntop - 12:00": True,
     b"\033[3;4Hx": True,
     b"\033[10fx": True,
     b"\033[5dx": True,
@@ -39,117 +41,125 @@ STREAMS = {
     b"\033[50;1H\r\n": False,  # which scrolls
     b"\033[49;1H\r\n": True,
     b"\033[1;49r\033[49;1H\n\n\n": True,  # which scrolls a region
-    b"\033[1;49r\033[49;1H\033[r\n\n\n": False,
+    b"\033[1;49r\033[49;1H\033[r\033[49;1H\n\n\n": False,
 }
 
 
+def fed(data: bytes, size: int, columns: int = 200, rows: int = 50) -> Transcript:
+    """Return a terminal that has got some output in pieces of a size."""
+    transcript = Transcript(columns, rows, separates_drawing=True)
+    for start in range(0, len(data), size):
+        transcript.feed(data[start : start + size])
+    return transcript
+
+
+def told(data: bytes, size: int, columns: int = 200, rows: int = 50) -> list[str | list[str]]:
+    """Return what is told of output: lines that are not drawn, and in their order screens."""
+    transcript = fed(data, size, columns, rows)
+    events = [*transcript.take_events(), *transcript.main_lines()]
+    return [
+        event.text if isinstance(event, Line) else list(event.rows)
+        for event in events
+        if isinstance(event, Screen) or (isinstance(event, Line) and not event.is_drawn)
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 1000])
 @pytest.mark.parametrize("stream", STREAMS)
-def test_program_that_addresses_the_cursor_or_has_the_alternate_screen_draws(stream: bytes) -> None:
-    whole, bytewise = Drawing(), Drawing()
-    whole.feed(stream)
-    for number in range(len(stream)):
-        bytewise.feed(stream[number : number + 1])
-
-    assert (whole.is_on, bytewise.is_on) == (STREAMS[stream], STREAMS[stream])
-    assert whole.all_spans() == bytewise.all_spans()
-
-
-def test_spans_are_what_was_drawn() -> None:
-    drawing = Drawing(100, 24)
-    drawing.feed(b"one\r\n\033[?1049h\033[Hscreen\033[?1049ltwo\r\n")
-    drawing.feed(b"\033[24;1Hstatus\r\nthree\r\n\033[5;5Hagain")
-
-    assert drawing.spans == [(105, 122), (135, 142)]
-    assert drawing.all_spans()[-1] == (157, 168)
-    drawing.forget()
-    assert drawing.spans == []
-    assert drawing.all_spans() == [(168, 168)]
-
-
-def test_of_many_spans_the_first_and_the_newest_are_kept_and_the_rest_as_one() -> None:
-    flash = b"a\033[?1049hx\033[?1049l"
-    drawing, bytewise = Drawing(), Drawing()
-    for number in range(1, 5001):
-        drawing.feed(flash)
-        for byte in range(len(flash)):
-            bytewise.feed(flash[byte : byte + 1])
-        spans = [(start + 1, start + 10) for start in range(0, number * len(flash), len(flash))]
-        known = drawing.all_spans()
-        if drawing.forgotten is None:
-            assert known == spans
-        else:
-            at = known.index(drawing.forgotten)
-            (start, _), (_, end) = spans[at], spans[len(spans) - len(known) + at]
-            assert known == [*spans[:at], (start, end), *spans[len(spans) - len(known) + at + 1 :]]
-        assert len(known) <= 520
-
-    assert bytewise.all_spans() == drawing.all_spans()
-    copy = drawing.copy()
-    copy.feed(flash)
-    assert bytewise.all_spans() == drawing.all_spans()
-    drawing.forget()
-    assert drawing.forgotten is None
-
-
-@pytest.mark.parametrize(
-    ("stream", "span"),
-    [
-        (b"one\r\n\033[H\033[Jtitle\033[2;1Hrow", (5, 25)),  # as dialog does
-        (b"one\r\n\033[2J\033[Htitle\033[2;1Hrow", (9, 26)),
-        (b"\033[?1049hx\033[?1049l\033[H\033[Jtitle\033[2;1Hrow", (17, 37)),
-        (b"\033[H\033[J\033[H\033[Jtitle\033[2;1Hrow", (6, 26)),
-        (b"\033[H\033[Jline\r\n\033[2;1Hrow", (12, 21)),
-        (b"\033[H\033[J$ \033[?2004h\033[2;1Hrow", (16, 25)),
-        (b"\033[H\033[Jline\033[?1049hrow", (10, 21)),
-    ],
-)
-def test_row_that_is_printed_after_the_screen_was_cleared_is_drawn_with_the_others(
-    stream: bytes, span: tuple[int, int]
+def test_program_that_addresses_the_cursor_or_has_the_alternate_screen_draws(
+    stream: bytes, size: int
 ) -> None:
-    whole, bytewise = Drawing(), Drawing()
-    whole.feed(stream)
-    for number in range(len(stream)):
-        bytewise.feed(stream[number : number + 1])
-    assert whole.all_spans()[-1] == bytewise.all_spans()[-1] == span
+    assert fed(stream, size).is_drawn_on == STREAMS[stream]
+
+
+# What is printed, and what is told of it: lines, and screens when they are over.
+OUTPUTS: dict[str, tuple[bytes, list[str | list[str]]]] = {
+    "between lines": (
+        b"one\r\n\033[?1049h\033[Hscreen\033[?1049ltwo\r\n",
+        ["one", ["screen"], "two", ""],
+    ),
+    "until the screen scrolls": (
+        b"one\r\n\033[5;1Hstatus\r\ntwo\r\nthree",
+        ["one", ["one"], "status", "two", "three"],
+    ),
+    "until a line editor begins": (
+        b"one\r\n\033[3;1Hstatus\r\n\033[?2004h$ ",
+        ["one", ["one", "", "status"], "$ "],
+    ),
+    "over lines": (
+        b"one\r\ntwo\r\n\033[?25l\033[Htitle\033[2;2Hx\033[5;1H\r\n$ ",
+        ["one", "two", ["title", "txo"], "$ "],
+    ),
+    "over a line that goes on": (
+        b"one \0337\033[1;1HX\0338two",
+        ["one ", "two"],
+    ),
+    "a bar below a line that goes on": (
+        b"one \0337\033[5;1H42%\0338two\r\n\0337\033[5;1H43%\0338three",
+        ["one two", "three"],
+    ),
+    "after the screen was cleared, as dialog does": (
+        b"one\r\n\033[H\033[Jtitle\033[2;1Hrow\033c",
+        ["one", ["title", "row"]],
+    ),
+    "after lines on a screen that was cleared": (
+        b"\033[H\033[Jline\r\n\033[2;1Hrow\033c",
+        ["line", ["line", "row"]],
+    ),
+    "where something is erased": (
+        b"one\r\ntwo\r\n\033[1;1H\033[K\033[2;1H\033[2K\033[?2004h$ ",
+        ["one", "two", [], "$ "],
+    ),
+    "in a region that scrolls": (
+        b"one\r\n\033[2;4r\033[4;1Hx\r\ny\r\nz\033[r\033[?2004h$ ",
+        ["one", ["one", "x", "y", "z"], "$ "],
+    ),
+    "blank rows between": (
+        b"one\r\n\r\ntwo\r\n\033[5;1Hx\r\n\r\n$ ",
+        ["one", "", "two", ["one", "", "two"], "x", "", "$ "],
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_what_is_drawn_is_told_from_lines(name: str, size: int) -> None:
+    output, expected = OUTPUTS[name]
+    assert told(output, size, 20, 5) == expected
 
 
 @pytest.mark.parametrize(
-    ("stream", "since"),
+    ("stream", "rows"),
     [
-        (b"one\n\033[5;1Htwo", 10),
-        (b"one\n\033[?1049htwo", 12),
-        (b"\033[?25l\033[H\033[2Jtwo", 13),
-        (b"\033[?25l\033[2J\033[Htwo", 13),
-        (b"\033[H\033[Jone\033[5;1Htwo\033[6;1H", 15),
-        (b"\033[5;1Hone\033[?2004h$ \033[7;1H", 25),
+        (b"one\r\n\033[5;1Htwo", ["one"]),
+        (b"one\r\n\033[?1049htwo", []),
+        (b"one\r\n\033[?25l\033[H\033[2Jtwo", []),
+        (b"one\r\n\033[?25l\033[2J\033[Htwo", []),
+        (b"one\r\n\033[H\033[Jtitle\033[5;1Htwo\033[6;1H", []),
+        (b"\033[5;1Hone\033[?2004h\r$ \033[7;1Htwo", ["", "", "", "", "$ e"]),
     ],
 )
-def test_drawing_is_on_since_the_screen_is_addressed_and_erased(stream: bytes, since: int) -> None:
-    whole, bytewise = Drawing(), Drawing()
-    whole.feed(stream)
-    for number in range(len(stream)):
-        bytewise.feed(stream[number : number + 1])
-    assert whole.on_since == bytewise.on_since == since
+@pytest.mark.parametrize("size", [1, 1000])
+def test_rows_before_are_those_of_when_the_screen_is_addressed_and_erased(
+    stream: bytes, rows: list[str], size: int
+) -> None:
+    assert fed(stream, size).rows_before == rows
 
 
-def test_alternate_screen_that_was_on_before_is_on_until_it_goes() -> None:
-    drawing = Drawing(is_alternate=True)
-    assert drawing.is_on
-    drawing.feed(b"\033[?1049l")
-    assert not drawing.is_on
+def test_what_was_forgotten_stays_on_the_screen_and_is_in_no_line() -> None:
+    transcript = fed(b"one\r\n\033[3;1Hstatus: 3\033[1;1H", 100)
+    transcript.forget()
+    transcript.feed(b"\033[3;9H4")
+    assert transcript.rows() == ["one", "", "status: 4"]
+    transcript.feed(b"\033[?2004h\r\n$ ")
+    assert [one.text for one in transcript.main_lines()] == ["", "$ "]
 
 
-@pytest.mark.parametrize(
-    ("data", "is_on"),
-    [
-        (b"", None),
-        (b"\033[?1049h", True),
-        (b"\033[?1049h..\033[?1049l", False),
-        (b"\033[?25h", None),
-    ],
-)
-def test_last_switch_counts(data: bytes, *, is_on: bool | None) -> None:
-    assert last_switch(data) is is_on
+def test_drawing_may_be_taken_for_lines() -> None:
+    transcript = Transcript()
+    transcript.feed(b"one\r\n\033[3;1Htwo\r\nthree")
+    assert not transcript.is_drawn_on
+    assert transcript.text() == "one\n\ntwo\nthree"
 
 
 # The recordings of programs that draw on the screen; all others print lines. What a progress bar or
@@ -169,24 +179,19 @@ WAYS = {
 }
 
 
-def spans_of(data: bytes, size: int) -> list[tuple[int, int]]:
-    """Return what of some output is drawn, which is fed in pieces of a size."""
-    drawing = Drawing()
-    for start in range(0, len(data), size):
-        drawing.feed(data[start : start + size])
-    return drawing.all_spans()
-
-
-@pytest.mark.parametrize("size", [1 << 20, 100], ids=["at once", "slowly"])
 @pytest.mark.parametrize("way", WAYS)
-def test_same_programs_draw_however_they_are_started(way: str, size: int) -> None:
-    """Of some 190 real programs, whose output comes whole or in pieces."""
+def test_same_programs_draw_however_they_are_started(way: str) -> None:
+    """Of some 190 real programs: for how much of their output a program draws."""
     before, after = WAYS[way]
     drawing = set()
     for file in CORPUS.glob("*.out"):
-        data = file.read_bytes()
-        spans = spans_of(before + data + after, size)
-        longest = max((end - start for start, end in spans if end > len(before)), default=0)
+        data = before + file.read_bytes() + after
+        transcript = Transcript(separates_drawing=True)
+        drawn = longest = 0
+        for start in range(0, len(data), 25):
+            transcript.feed(data[start : start + 25])
+            drawn = drawn + 25 if transcript.is_drawn_on else 0
+            longest = max(longest, drawn)
         if longest > len(data) // 4:
             drawing.add(file.stem)
 
@@ -194,18 +199,13 @@ def test_same_programs_draw_however_they_are_started(way: str, size: int) -> Non
 
 
 @pytest.mark.parametrize("name", sorted(DRAWS))
-def test_spans_do_not_depend_on_how_the_output_is_cut(name: str) -> None:
+def test_what_is_told_does_not_depend_on_how_the_output_is_cut(name: str) -> None:
     data = (CORPUS / f"{name}.out").read_bytes()
-    assert spans_of(data, 7) == spans_of(data, len(data))
+    assert told(data, 7) == told(data, len(data))
 
 
 def test_lines_beside_a_progress_bar_are_lines() -> None:
     data = (CORPUS / "apt-get-fancy-progress.out").read_bytes()
-    drawing = Drawing()
-    drawing.feed(data)
-
-    lines = data
-    for start, end in reversed(drawing.all_spans()):
-        lines = lines[:start] + lines[end:]
-    assert b"Unpacking hello (2.10-3) ...\r\n" in lines
-    assert b"Progress" not in lines
+    lines = told(data, 1000)
+    assert "Unpacking hello (2.10-3) ..." in lines
+    assert not any("Progress" in line for line in lines)

@@ -56,20 +56,18 @@ def test_any_command_makes_a_mark_that_shells_print_as_it_is(command: str) -> No
 def test_command_stands_where_the_line_that_reads_it_was_typed(size: int, columns: int) -> None:
     data = f"$ {TYPED}\r\n{begin('echo hi')}hi\r\n{END}$ ".encode()
     transcript = Transcript(columns, 10)
-    transcript.shows_commands = True
     for start in range(0, len(data), size):
         transcript.feed(data[start : start + size])
 
-    assert transcript.text() == "$ echo hi\nhi\n$ "
+    assert transcript.text(is_annotated=True) == "$ echo hi\nhi\n$ "
 
 
 def test_lines_that_hooks_print_between_are_left_alone_and_so_is_what_others_typed() -> None:
     data = f"$ ls /tmp\r\n$ {TYPED}\r\nhooked\r\n{begin('echo hi')}hi\r\n"
     transcript = Transcript()
-    transcript.shows_commands = True
     transcript.feed(data.encode())
 
-    assert transcript.text() == "$ ls /tmp\n$ echo hi\nhooked\nhi\n"
+    assert transcript.text(is_annotated=True) == "$ ls /tmp\n$ echo hi\nhooked\nhi\n"
     assert with_command("$ . /tmp/file", "x") is None
 
 
@@ -132,7 +130,6 @@ def test_marks_that_nothing_was_typed_for_cost_nothing(monkeypatch: pytest.Monke
         "tmux_debug_mcp.vt.transcript.with_command", lambda *words: looked.append(words)
     )
     transcript = Transcript()
-    transcript.shows_commands = True
     transcript.feed((f"{TYPED}\r\n" + begin("x") * 1000).encode())
 
     assert len(looked) <= 6

@@ -13,9 +13,9 @@ import pytest
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.pacing import PacedTranscript
-from tmux_debug_mcp.logs.positioning import reading_transcript, transcript_from
+from tmux_debug_mcp.logs.positioning import moving_transcript, reading_transcript
 from tmux_debug_mcp.logs.reading import read_abridged, read_forward
-from tmux_debug_mcp.vt.interpreter import NOTE
+from tmux_debug_mcp.vt.rows import NOTE
 from tmux_debug_mcp.vt.sequences import only_appends
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -70,7 +70,6 @@ def log_of(directory: Path, data: bytes, columns: int = 200, rows: int = 50) -> 
 
 async def shown_of(transcript: Transcript, data: bytes) -> str:
     """Return what a terminal shows of data, with screens."""
-    transcript.shows_commands = transcript.keeps_screens = True
     paced = PacedTranscript(transcript)
     await paced.feed(data)
     return paced.text()
@@ -169,7 +168,7 @@ async def test_line_that_says_where_it_begins_is_read_from_there(tmp_path: Path)
             lines = paced.text().split("\n")
             for number in random.Random(data).sample([*starts], min(len(starts), 20)):  # noqa: S311
                 cursor = starts[number]
-                transcript = await transcript_from(log, cursor)
+                transcript = await moving_transcript(log, cursor)
                 text = await shown_of(transcript, data[cursor:])
                 assert text.split("\n") == lines[number:], (data, cursor)
 

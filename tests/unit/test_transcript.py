@@ -210,7 +210,7 @@ def test_small_screen_reads_as_tmux_shows_it(
     transcript = Transcript(columns, rows)
     transcript.feed(data)
 
-    assert transcript.screen() == screen
+    assert "\n".join(transcript.rows()) == screen
 
 
 # Control characters and sequences that change the screen, with few and many rows or columns.
@@ -233,9 +233,9 @@ def test_nothing_is_too_odd_for_a_small_screen(
     transcript = Transcript(columns, rows)
     for piece in pieces:
         transcript.feed(b"".join(piece))
-        transcript.keys_sent()
+        transcript.expect_editor()
 
-        assert transcript.screen().count("\n") < rows
+        assert "\n".join(transcript.rows()).count("\n") < rows
         assert transcript.text() is not None
 
 
@@ -328,7 +328,7 @@ def test_output_after_a_command_as_wide_as_the_terminal_is_a_line_of_its_own() -
     # As bash 5.2 prints it, in 10 columns: it makes the full row wrap, and ends it anew.
     transcript = Transcript(10, 5)
     transcript.feed(b"\033[?2004h$ ")
-    transcript.keys_sent()
+    transcript.expect_editor()
     transcript.feed(b"12345678 \r\033M" + b"\033[C" * 9 + b"\033[K8\r\n\033[?2004l\routput\r\n")
 
     assert transcript.open_lines() == [
@@ -340,7 +340,7 @@ def test_output_after_a_command_as_wide_as_the_terminal_is_a_line_of_its_own() -
 
 def test_what_a_line_editor_draws_can_be_told_from_output() -> None:
     transcript = fed(b"\033[?2004h$ ", 1000)
-    transcript.keys_sent()
+    transcript.expect_editor()
     transcript.feed(b"ls\r\n\033[?2004l\rfile\r\n\033[?2004h$ ")
 
     assert transcript.open_lines() == [

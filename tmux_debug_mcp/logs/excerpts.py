@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from tmux_debug_mcp.vt.interpreter import NOTE
+from tmux_debug_mcp.vt.rows import NOTE
 
 # Room for the line that a gap takes. What is shorter is cheaper whole.
 GAP_CHARACTERS = 120
@@ -40,6 +40,14 @@ class Excerpt(NamedTuple):
 
 
 NOTHING = Excerpt([], [])
+
+
+class LeftOut(NamedTuple):
+    """What is left out of an excerpt before the line with this index: bytes and lines."""
+
+    before: int
+    size: int
+    lines: int
 
 
 def excerpt_of(marked_text: str) -> Excerpt:
@@ -179,33 +187,39 @@ def cut_in_the_middle(
     max_characters: int,
     keep: int | None = None,
     advice: Callable[[int, int], str] | None = None,
+    left_out: LeftOut | None = None,
 ) -> Excerpt:
     """Return an excerpt with a gap in the middle, if it is too long with its line feeds.
 
     A quarter of the room goes to the beginning, the rest to the end. Lines stay whole, unless that
     would leave more than half of either empty. The line with the index `keep` stays, if the room
-    suffices. `advice` says how to read the lines from one index to another.
+    suffices. `advice` says how to read the lines from one index to another. What is `left_out`
+    already belongs to the gap.
     """
-    if len(excerpt.text) <= max_characters + GAP_CHARACTERS:
+    if left_out is None and len(excerpt.text) <= max_characters + GAP_CHARACTERS:
         return excerpt
     lines = excerpt.lines
     room = max_characters - GAP_CHARACTERS
     tail_room = room - room // 4
-    head_end = _fitting(lines, room - tail_room)
-    tail_start = len(lines) - _fitting(reversed(lines[head_end:]), tail_room)
+    middle = left_out.before if left_out else None
+    head_end = _fitting(lines[:middle], room - tail_room)
+    tail = lines[head_end if middle is None else middle :]
+    tail_start = len(lines) - _fitting(reversed(tail), tail_room)
     if keep is not None and head_end <= keep < tail_start:
         before, after = _slice(excerpt, 0, keep + 1), _slice(excerpt, keep + 1, len(lines))
         room = max_characters // 2
         return joined(cut_in_the_middle(before, room), cut_in_the_middle(after, room))
-    cut = lines[head_end:tail_start]
-    head_room = room - tail_room
+    head_room = _room_for_part(room - tail_room, lines[:head_end])
+    tail_room = _room_for_part(tail_room, lines[tail_start:])
+    words = advice(head_end, tail_start) if advice else ""
     return joined(
         _slice(excerpt, 0, head_end),
         _gap_for(
-            cut,
-            _room_for_part(head_room, lines[:head_end]),
-            _room_for_part(tail_room, lines[tail_start:]),
-            advice(head_end, tail_start) if advice else "",
+            lines[head_end:tail_start],
+            head_room if head_end != middle else 0,
+            tail_room if tail_start != middle else 0,
+            words,
+            left_out or LeftOut(0, 0, 0),
         ),
         _slice(excerpt, tail_start, len(lines)),
     )
@@ -233,22 +247,27 @@ def _slice(excerpt: Excerpt, start: int, end: int) -> Excerpt:
     return Excerpt(excerpt.lines[start:end], notes)
 
 
-def _gap_for(cut: list[str], first_characters: int, last_characters: int, advice: str) -> Excerpt:
-    """Return the gap that replaces lines, between what stays of the first and of the last one."""
-    text = "\n".join(cut) + "\n"
-    first = cut[0][:first_characters]
+def _gap_for(
+    cut: list[str], first_characters: int, last_characters: int, advice: str, more: LeftOut
+) -> Excerpt:
+    """Return the gap that replaces lines, between what stays of the first and of the last one.
+
+    More than these is left out.
+    """
+    text = "".join([line + "\n" for line in cut])
+    first = cut[0][:first_characters] if cut else ""
     last = cut[-1][-last_characters:] if last_characters else ""
     # Blanks alone say nothing.
     first, last = first if first.strip() else "", last if last.strip() else ""
     left_out = text[len(first) :]
     if last:
         left_out = left_out[: -len(last) - 1]
-    lines = len(cut)
-    if len(cut) == 1 and (first or last):
+    lines = len(cut) + more.lines
+    if lines == 1 and (first or last):
         lines = 0
     return joined(
         Excerpt([first] if first else [], []),
-        gap(lines, len(left_out.encode()), advice),
+        gap(lines, len(left_out.encode()) + more.size, advice),
         Excerpt([last] if last else [], []),
     )
 

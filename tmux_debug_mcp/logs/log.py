@@ -45,10 +45,9 @@ class Mark(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A transcript whose screen, of a size in columns and rows, is as it was at a cursor."""
+    """A transcript whose screen is as it was at a cursor."""
 
     cursor: int
-    size: tuple[int, int]
     transcript: Transcript
 
 

@@ -1,20 +1,11 @@
-"""Patterns of a wait, and the lines to match them with, as a log gets them."""
+"""Patterns of a call, which match lines."""
 
-import dataclasses
 import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
 from tmux_debug_mcp.errors import ArgumentError, PatternError
-from tmux_debug_mcp.turns import next_turn
-from tmux_debug_mcp.vt.drawing import Drawing
-from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
-from tmux_debug_mcp.vt.transcript import Transcript
-
-from .log import Log
-from .pacing import pieces
-from .positioning import transcript_from
 
 MAX_PATTERN_CHARACTERS = 1000
 # The memory of a compiled pattern, which also limits the time for it.
@@ -34,14 +25,25 @@ class MatchReason(StrEnum):
 
 
 class Matcher:
-    """The patterns of a wait, if it has any; ArgumentError if one is invalid or too long."""
+    """The patterns of a wait, if it has any; ArgumentError if one is invalid or too long.
 
-    def __init__(self, pattern: str | None, stop_pattern: str | None) -> None:
+    Attributes:
+        show: What lines match that are to be shown, compiled; None for all.
+    """
+
+    def __init__(
+        self, pattern: str | None = None, stop_pattern: str | None = None, show: str | None = None
+    ) -> None:
+        self.show = None if show is None else compiled("show", show)
         self._patterns: list[tuple[MatchReason, Any]] = []
         if pattern is not None:
             self._patterns.append((MatchReason.MATCHED, compiled("pattern", pattern)))
         if stop_pattern is not None:
             self._patterns.append((MatchReason.STOPPED, compiled("stop_pattern", stop_pattern)))
+
+    def shows(self, line: str) -> bool:
+        """Return whether a line is to be shown."""
+        return self.show is None or self.show.search(line) is not None
 
     @property
     def has_patterns(self) -> bool:
@@ -98,80 +100,3 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
         explanation: bytes = error.args[0] if error.args else b""
         reason = explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
         raise PatternError(name, reason) from None
-
-
-class Scan:
-    """Goes through a log from a cursor on, and yields its new lines without the echo of keys.
-
-    It begins with the screen as it was at the cursor, whose lines are not new. `sent` holds the
-    keys that were sent to the pane, oldest first. More may be added meanwhile.
-
-    Attributes:
-        position: The cursor that it has reached.
-        unseen_bytes: How many bytes were trimmed before it reached them.
-        is_at_line_end: The last bytes that it read end with a line feed.
-    """
-
-    def __init__(self, log: Log, start: int, sent: Sequence[Typed]) -> None:
-        self.position = start
-        self.unseen_bytes = 0
-        self.is_at_line_end = False
-        self._log = log
-        self._sent = sent
-        sent_before = [keys for keys in sent if keys.cursor < start]
-        self._echo = Echo(sent_before)
-        self._last_expected = max((keys.number for keys in sent_before), default=-1)
-        self._transcript: Transcript | None = None
-
-    @property
-    def seen_to(self) -> int:
-        """The cursor before what is unfinished at the position."""
-        held_bytes = self._transcript.held_bytes if self._transcript else 0
-        return self.position - held_bytes
-
-    async def step(self, end: int, max_bytes: int, drawing: Drawing) -> list[str]:
-        """Read the next bytes, at most a turn's work; the drawing gets the same bytes.
-
-        Returns the lines that are new, or may have changed.
-        """
-        await next_turn()
-        transcript = self._transcript
-        while transcript is None or self.position < self._log.kept_from:
-            kept = max(self.position, self._log.kept_from)
-            self.unseen_bytes += kept - self.position
-            self.position = kept
-            drawing.skip_to(kept)
-            transcript = self._transcript = await transcript_from(self._log, kept)
-            await next_turn()
-        next_keys = self._expect_echo(transcript)
-        if next_keys is not None:
-            end = min(end, next_keys.cursor)
-        data = self._log.read(self.position, min(max_bytes, end - self.position))
-        data = next(pieces(data), b"")
-        transcript.feed(data)
-        drawing.feed(data)
-        self.position += len(data)
-        if data:
-            self.is_at_line_end = data.endswith(b"\n")
-        return self._echo.without(transcript.take_settled(), transcript.main_lines())
-
-    def forget(self) -> None:
-        """Treat all lines so far as old: only what is printed from now on is new."""
-        if self._transcript is not None:
-            self._echo.without(self._transcript.main_lines(), ())  # to use up their echo
-            self._transcript.forget()
-
-    def _expect_echo(self, transcript: Transcript) -> Typed | None:
-        """Expect the echo of the keys that were sent up to the position; return the next ones."""
-        not_expected = [keys for keys in self._sent if keys.number > self._last_expected]
-        for keys in not_expected:
-            if keys.cursor > self.position:
-                return keys
-            self._last_expected = keys.number
-            echoes = keys.echoes
-            if echoes is Echoes.PROGRAM and transcript.is_editing:
-                echoes = Echoes.EDITOR
-            if echoes is Echoes.EDITOR:
-                transcript.keys_sent()
-            self._echo.expect(dataclasses.replace(keys, echoes=echoes))
-        return None

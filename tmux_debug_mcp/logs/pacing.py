@@ -13,7 +13,7 @@ from tmux_debug_mcp.vt.transcript import Transcript
 _CONTROL_WORK = 1 << 5
 _CONTROLS = bytes([*range(0x20), 0x7F])
 # The work for a line that is fed by itself. After so many lines, short ones are fed together.
-_LINE_WORK = 1 << 4
+LINE_WORK = 1 << 4
 _MAX_SINGLE_LINES = 1 << 12
 _SEVERAL_BYTES = 1 << 6
 
@@ -40,12 +40,15 @@ def pieces(data: bytes | bytearray) -> Iterator[bytes]:
 class PacedTranscript:
     """A transcript that is fed in turns. It belongs to this object from now on.
 
+    Its text has the commands that shells were given, and screens, only if it `is_annotated`.
+
     Attributes:
         settled_lines: How many of the lines that were fed one by one can't change any more.
     """
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: Transcript, *, is_annotated: bool = True) -> None:
         self.settled_lines = 0
+        self._is_annotated = is_annotated
         self._transcript = transcript
         self._settled: list[str] = []
         self._settled_starts: dict[int, int] = {}
@@ -61,7 +64,8 @@ class PacedTranscript:
         for piece in pieces(data):
             await turns.take(work_of(piece))
             self._transcript.feed(piece)
-            self._settled.append(text_of(self._transcript.take_settled()))
+            settled = self._transcript.take_settled(is_annotated=self._is_annotated)
+            self._settled.append(text_of(settled))
 
     async def feed_lines(self, data: bytes, start: int, enough: float = math.inf) -> int:
         """Feed output from a cursor on, line by line, so that lines know where they begin.
@@ -76,11 +80,11 @@ class PacedTranscript:
             least = _SEVERAL_BYTES if count > _MAX_SINGLE_LINES else 0
             end = data.find(b"\n", position + least) + 1 or len(data)
             for piece in pieces(data[position:end]):
-                await turns.take(min(work_of(piece) + _LINE_WORK, TURN_WORK))
+                await turns.take(min(work_of(piece) + LINE_WORK, TURN_WORK))
                 self._transcript.feed(piece)
             position = end
             self._transcript.mark_line(start + position)
-            settled = self._transcript.take_settled()
+            settled = self._transcript.take_settled(is_annotated=self._is_annotated)
             text = text_of(settled)
             size += len(text)
             self._settled.append(text)
@@ -90,20 +94,20 @@ class PacedTranscript:
 
     def text(self) -> str:
         """Return the clean text of everything that was fed."""
-        open_lines = text_of(self._transcript.open_lines())[:-1]
-        return without_paths("".join(self._settled) + open_lines)
+        open_lines = self._transcript.open_lines(is_annotated=self._is_annotated)
+        return without_paths("".join(self._settled) + text_of(open_lines)[:-1])
 
     def line_starts(self) -> dict[int, int]:
         """Return where in the output lines of the text begin, by their numbers from 0.
 
         No later output has changed what precedes such a line, so the text can be divided there.
         """
-        open_lines = self._transcript.open_lines()
+        open_lines = self._transcript.open_lines(is_annotated=self._is_annotated)
         return self._settled_starts | _starts_of(open_lines, self.settled_lines)
 
     def screen(self) -> str:
         """Return the rows of the screen, without blanks at their ends."""
-        return self._transcript.screen()
+        return "\n".join(self._transcript.rows())
 
 
 def _starts_of(lines: Iterable[Line], number: int) -> dict[int, int]:

@@ -5,18 +5,20 @@ these. They are derived from the bytes before the cursor, as far back as nearly 
 """
 
 import copy
+import re
 
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
-from tmux_debug_mcp.vt.drawing import Drawing, last_switch
 from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Known, Log
 from .pacing import pieces
 
-# How far back to look for what the screen shows, and for the line editor and the character sets.
+# How far back to look for what the screen shows: in lines, and where a program moves to places. And
+# for the line editor and the character sets.
 _SCREEN_BYTES = 8192
+_DRAWING_BYTES = 1 << 16
 _MODE_BYTES = 1 << 18
 # How far back to look for a switch to the alternate screen, and for the beginning of a string, in
 # pieces. The former overlap by the length of the longest sequence that switches.
@@ -26,6 +28,12 @@ _OVERLAP_BYTES = 20
 _FIRST_BYTES = 1 << 12
 # Line editors switch bracketed paste on while they edit: this and "h". With "l" they switch it off.
 _BRACKETED_PASTE = b"\033[?2004"
+# Group: `h` switches to the alternate screen, `l` back to the main screen. The second also finds
+# sequences that switch another mode first, and takes three times as long.
+_SWITCH = re.compile(rb"\033\[\?(?:47|1047|1049)(?:;\d{1,4})?([hl])")
+_ANY_SWITCH = re.compile(rb"\033\[\?(?:\d{1,4};)?(?:47|1047|1049)(?:;\d{1,4})?([hl])")
+# A program may draw.
+_MAY_DRAW = re.compile(rb"\033\[(?:[0-9;]+[Hfd]|\?25l|\?[0-9;]*(?:47|1047|1049))")
 
 
 async def transcript_from(log: Log, cursor: int) -> Transcript:
@@ -36,41 +44,43 @@ async def transcript_from(log: Log, cursor: int) -> Transcript:
     """
     known, log.known = log.known, None
     size = log.columns, log.rows
-    oldest = max(log.kept_from, cursor - _SCREEN_BYTES)
-    if known and known.size == size and oldest <= known.cursor <= cursor:
-        transcript = known.transcript
-        for piece in pieces(log.read(known.cursor, cursor - known.cursor)):
-            await next_turn()
-            transcript.feed(piece)
-        transcript.forget()
+    oldest = max(log.kept_from, cursor - _DRAWING_BYTES)
+    if known and known.transcript.size == size and oldest <= known.cursor <= cursor:
+        transcript, start = known.transcript, known.cursor
     else:
-        transcript = await _new_transcript(log, cursor)
+        transcript, start = await _new_transcript(log, cursor)
+    # All of it at once: the log may be trimmed at each `await`.
+    for piece in pieces(log.read(start, cursor - start)):
+        await next_turn()
+        transcript.feed(piece)
+    transcript.forget()
     is_newest = known is None or known.cursor <= cursor
-    log.known = Known(cursor, size, transcript) if is_newest else known
+    log.known = Known(cursor, transcript) if is_newest else known
     return copy.deepcopy(transcript)
 
 
-async def _new_transcript(log: Log, cursor: int) -> Transcript:
-    before = _modes_before(log, cursor)
-    screen = before[-_SCREEN_BYTES:]
-    switch = before.rfind(_BRACKETED_PASTE)
-    is_editing = switch >= 0 and before.startswith(b"h", switch + len(_BRACKETED_PASTE))
-    transcript = Transcript(log.columns, log.rows)
-    transcript.restore(
-        sets=sets_after(before),
-        is_editing=is_editing,
-        sequence=sequence_at(log, cursor - len(screen)),
-    )
-    # Both look far back where a flood has no escape character, so each gets its own turn.
+async def _new_transcript(log: Log, cursor: int) -> tuple[Transcript, int]:
+    """Return a transcript with a blank screen, and the cursor from which it is to be fed."""
+    oldest = max(log.kept_from, cursor - _DRAWING_BYTES)
+    start = max(oldest, cursor - _SCREEN_BYTES)
+    # Each looks far back where a flood has no escape character, so each gets its own turn.
     await next_turn()
     is_alternate = is_alternate_at(log, cursor)
-    for piece in pieces(screen):
+    if is_alternate or _MAY_DRAW.search(log.read(oldest, cursor - oldest)):
+        start = oldest
         await next_turn()
-        transcript.feed(piece)
+        is_alternate = is_alternate_at(log, start)
+    await next_turn()
+    before = _modes_before(log, start)
+    switch = before.rfind(_BRACKETED_PASTE)
+    is_editing = switch >= 0 and before.startswith(b"h", switch + len(_BRACKETED_PASTE))
+    transcript = Transcript(log.columns, log.rows, separates_drawing=True)
+    transcript.restore(
+        sets=sets_after(before), is_editing=is_editing, sequence=sequence_at(log, start)
+    )
     if is_alternate:
         transcript.begin_alternate()
-    transcript.forget()
-    return transcript
+    return transcript, start
 
 
 def blank_transcript(log: Log, cursor: int, sets: CharacterSets | None = None) -> Transcript:
@@ -96,9 +106,16 @@ async def reading_transcript(
     if is_new:
         transcript = blank_transcript(log, cursor, sets)
     else:
-        transcript = await transcript_from(log, cursor)
-    transcript.shows_commands = True
-    transcript.keeps_screens = True
+        transcript = await moving_transcript(log, cursor)
+    return transcript
+
+
+async def moving_transcript(log: Log, cursor: int) -> Transcript:
+    """Return a transcript for clean text from a cursor on that may move up on the screen there."""
+    if cursor <= log.kept_from:
+        return blank_transcript(log, cursor)
+    transcript = await transcript_from(log, cursor)
+    transcript.take_drawing_for_lines()
     return transcript
 
 
@@ -108,7 +125,7 @@ def is_alternate_at(log: Log, cursor: int) -> bool:
     end = cursor
     while end > oldest:
         start = max(oldest, end - _PIECE_BYTES)
-        is_on = last_switch(log.read(start, end - start))
+        is_on = _last_switch(log.read(start, end - start))
         if is_on is not None:
             return is_on
         if start == oldest:
@@ -117,24 +134,11 @@ def is_alternate_at(log: Log, cursor: int) -> bool:
     return False
 
 
-async def drawing_at(log: Log, cursor: int, known: Drawing | None = None) -> Drawing:
-    """Return a drawing that continues at a cursor: the output before decides whether it is on.
-
-    A `known` one that ends at an earlier cursor saves looking back from there.
-    """
-    start = max(log.kept_from, cursor - _MODE_BYTES)
-    if known and start <= known.end <= cursor:
-        drawing = known.copy(log.rows)
-        start = known.end
-    else:
-        drawing = Drawing(start, log.rows, is_alternate=is_alternate_at(log, start))
-    # All of it at once: the log may be trimmed at each `await`.
-    before = log.read(start, cursor - start)
-    for piece in pieces(before):
-        await next_turn()
-        drawing.feed(piece)
-    drawing.forget()
-    return drawing
+def _last_switch(data: bytes) -> bool | None:
+    """Tell whether the alternate screen is on after data; None if the data does not switch it."""
+    pattern = _ANY_SWITCH if b";1049" in data else _SWITCH
+    switches = pattern.findall(data)
+    return switches[-1] == b"h" if switches else None
 
 
 def sets_at(log: Log, cursor: int) -> CharacterSets:

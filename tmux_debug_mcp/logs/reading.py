@@ -6,12 +6,10 @@ middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be 
 """
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.charsets import SHIFT_OUT, CharacterSets
-from tmux_debug_mcp.vt.interpreter import NOTE
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
     JOB_MARK,
@@ -21,14 +19,14 @@ from tmux_debug_mcp.vt.marks import (
     is_typed,
     readable,
 )
+from tmux_debug_mcp.vt.rows import NOTE
 from tmux_debug_mcp.vt.sequences import ANSWERED, only_appends, unfinished_character_bytes
-from tmux_debug_mcp.vt.transcript import Transcript
 
 from . import excerpts
 from .excerpts import Excerpt
 from .log import Log
 from .pacing import PacedTranscript
-from .positioning import blank_transcript, reading_transcript, transcript_from
+from .positioning import blank_transcript, moving_transcript, reading_transcript
 
 # A program may print little text in many bytes, as progress bars do. One call reads this much.
 MAX_READ_BYTES = 1 << 20
@@ -112,7 +110,7 @@ async def _show(log: Log, data: bytes | bytearray, start: int, *, is_line: bool 
             sets = CharacterSets()
         transcript = await reading_transcript(log, start, is_line=is_line, sets=sets)
     else:
-        transcript = await _moving_transcript(log, start)
+        transcript = await moving_transcript(log, start)
     paced = PacedTranscript(transcript)
     await paced.feed(data)
     return Piece(paced.text(), start, start + len(data) - paced.held_bytes)
@@ -144,23 +142,10 @@ async def read_screen(log: Log, end: int) -> str:
 
     Empty if the log before the cursor was trimmed.
     """
-    [screen] = await read_screens(log, [end])
-    return screen
-
-
-async def read_screens(log: Log, ends: Sequence[int]) -> list[str]:
-    """Return what the screen showed at each of several cursors, in order, as `read_screen` does."""
-    screens = []
-    position = -1
-    for end in ends:
-        start = max(log.kept_from, end - _REDRAW_BYTES)
-        if position < start:
-            position = start
-            paced = PacedTranscript(blank_transcript(log, start))
-        await paced.feed(log.read(position, max(0, end - position)))
-        position = max(position, end)
-        screens.append(paced.screen())
-    return screens
+    start = max(log.kept_from, end - _REDRAW_BYTES)
+    paced = PacedTranscript(blank_transcript(log, start))
+    await paced.feed(log.read(start, max(0, end - start)))
+    return paced.screen()
 
 
 async def read_forward(
@@ -222,7 +207,7 @@ async def _read_as_left(
 
     None if so few lines, or characters, don't end with one.
     """
-    paced = PacedTranscript(await _moving_transcript(log, start))
+    paced = PacedTranscript(await moving_transcript(log, start))
     size = await paced.feed_lines(data, start, max_characters)
     text = paced.text()
     lines, starts = text.split("\n"), paced.line_starts()
@@ -245,15 +230,6 @@ async def _read_as_left(
         return None
     cursor = starts[ending]
     return Piece("\n".join([*lines[:ending], ""]), start, cursor, end - cursor)
-
-
-async def _moving_transcript(log: Log, cursor: int) -> Transcript:
-    """Return a transcript for clean text from a cursor on that may move up on the screen there."""
-    if cursor <= log.kept_from:
-        return await reading_transcript(log, cursor)
-    transcript = await transcript_from(log, cursor)
-    transcript.shows_commands = transcript.keeps_screens = True
-    return transcript
 
 
 async def _only_appends(log: Log, start: int, end: int) -> bool:
@@ -522,47 +498,9 @@ async def _abridged_rows(
 async def _redrawn(log: Log, start: int, end: int) -> PacedTranscript:
     """Return what the terminal shows in the end of a part of a log."""
     data = log.read(start, end - start)  # at once: the log may be trimmed at each `await`
-    paced = PacedTranscript(await _moving_transcript(log, start))
+    paced = PacedTranscript(await moving_transcript(log, start))
     await paced.feed_lines(data, start)
     return paced
-
-
-async def _is_redrawn(log: Log, start: int, end: int) -> bool:
-    """Tell whether a part of a log must be read as a whole to be right, and is not too long."""
-    return end - start <= _MAX_REDRAWN_BYTES and not await _only_appends(log, start, end)
-
-
-async def redrawn_lines(log: Log, start: int, end: int) -> list[str] | None:
-    """Return the lines that the terminal shows in the end of a part of a log; ours as marked.
-
-    None if the output only appends, so that each line can be read by itself; or if it is too long.
-    """
-    start = max(start, log.kept_from)
-    if not await _is_redrawn(log, start, end):
-        return None
-    paced = await _redrawn(log, start, end)
-    return paced.text().split("\n")
-
-
-async def lasting_cursors(log: Log, start: int, end: int, cursors: Sequence[int]) -> list[int]:
-    """Return those of the cursors, each after a line feed, before which nothing has changed since.
-
-    In a part of a log that is too long, these are all.
-    """
-    if not cursors or start < log.kept_from or not await _is_redrawn(log, start, end):
-        return list(cursors)
-    paced = await _redrawn(log, start, end)
-    return sorted({*cursors} & {*paced.line_starts().values()})
-
-
-async def lasting_text(log: Log, data: bytes, start: int) -> str:
-    """Return the clean text of output that begins a line, without what later output may change."""
-    paced = PacedTranscript(await reading_transcript(log, start, is_line=True))
-    await paced.feed_lines(data, start)
-    text = paced.text()
-    if only_appends(data):
-        return text
-    return "\n".join([*text.split("\n")[: paced.settled_lines], ""])
 
 
 async def _abridged_flood(
@@ -574,7 +512,7 @@ async def _abridged_flood(
     head = await _read_as_left(log, data, start, end, room // 4, None)
     head = head or Piece("", start, start)
     tail = await read_end(log, head.end, end, room - room // 4)
-    lines = await _line_feeds(log, head.end, tail.start)  # as many are shown at most
+    lines = await line_feeds(log, head.end, tail.start)  # as many are shown at most
     if head.end < log.kept_from:
         advice = ""
     left_out = excerpts.gap(0, tail.start - head.end, advice.format(cursor=head.end, lines=lines))
@@ -601,7 +539,7 @@ async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
 
     A line whose end stays counts as left out, so that the advice reads it whole.
     """
-    whole = await _line_feeds(log, start, end)
+    whole = await line_feeds(log, start, end)
     if start < log.kept_from:
         return excerpts.gap(whole, end - start)
     lines = whole + (log.read(end - 1, 1) != b"\n")
@@ -609,7 +547,7 @@ async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
     return excerpts.gap(lines if whole else 0, end - start, advice)
 
 
-async def _line_feeds(log: Log, start: int, end: int) -> int:
+async def line_feeds(log: Log, start: int, end: int) -> int:
     """Return how many lines end in a part of a log, as far as it is kept."""
     lines = 0
     position = max(start, log.kept_from)

@@ -12,8 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tmux_debug_mcp.turns import TURN_WORK, Turns, next_turn
-from tmux_debug_mcp.vt.interpreter import NOTE
+from tmux_debug_mcp.turns import Turns, next_turn
 from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
 from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
@@ -22,7 +21,7 @@ from .excerpts import Excerpt, cut_in_the_middle, joined, note
 from .log import Log
 from .pacing import PacedTranscript
 from .positioning import sequence_at
-from .reading import clean_text, redrawn_lines
+from .reading import clean_text
 
 MAX_FOUND_CHARACTERS = 16_000
 # Lines that are shown before and after a line that matches, where only a few do.
@@ -33,8 +32,6 @@ _PIECE_BYTES = 1 << 15
 _MAX_LINE_BYTES = 1 << 14
 # How much of a longer line is shown before the match; three times as much is shown after it.
 _AROUND_BYTES = 1000
-# At most this many lines that match are counted.
-_MAX_COUNTED = 100_000
 # The work for a line that matches, in the units of a turn.
 _MATCH_WORK = 1 << 5
 
@@ -87,51 +84,6 @@ async def search(
         lines = text.removesuffix("\n").split("\n")
         parts += [note(f"at cursor {first}"), Excerpt(lines, [])]
     return cut_in_the_middle(joined(*parts), MAX_FOUND_CHARACTERS), len(matches)
-
-
-async def matching_lines(
-    log: Log,
-    start: int,
-    end: int,
-    pattern: Any,  # noqa: ANN401  re2 has no types
-    max_lines: int,
-) -> tuple[list[str], int]:
-    """Return the newest lines between two cursors that match, oldest first, and how many do.
-
-    Where output changes earlier lines, they are as they are in the end. A line that is too long is
-    cut to the part around the match. The pattern is as for `search`.
-    """
-    redrawn = await redrawn_lines(log, start, end)
-    if redrawn is not None:
-        return await _matching_of(redrawn, pattern, max_lines)
-    matches = await _find(log, max(start, log.kept_from), end, pattern, _MAX_COUNTED)
-    found = []
-    for match in matches[:max_lines]:
-        data = log.read(match.line, min(_MAX_LINE_BYTES, end - match.line))
-        line, line_feed, _ = data.partition(b"\n")
-        if not line_feed and len(data) == _MAX_LINE_BYTES:
-            at = max(0, match.offset - _AROUND_BYTES)
-            line = log.read(match.line + at, 4 * _AROUND_BYTES).partition(b"\n")[0]
-        found.append(await clean_text(log, line, match.line, is_line=True))
-    return found[::-1], len(matches)
-
-
-async def _matching_of(
-    lines: Sequence[str],
-    pattern: Any,  # noqa: ANN401  re2 has no types
-    max_lines: int,
-) -> tuple[list[str], int]:
-    """Return the last lines that match, as `matching_lines`."""
-    turns = Turns()
-    found = []
-    for line in lines:
-        await turns.take(min(len(line) + _MATCH_WORK, TURN_WORK))
-        match = pattern.search(line.encode())
-        if match and not line.startswith(NOTE):
-            at = len(line.encode()[: match.start()].decode(errors="ignore"))
-            around = slice(max(0, at - _AROUND_BYTES), at + 3 * _AROUND_BYTES)
-            found.append(line[around] if len(line) >= _MAX_LINE_BYTES else line)
-    return found[-max_lines:], len(found)
 
 
 def _groups(
@@ -269,7 +221,7 @@ async def _shown(
             output = lines[number]
         rows = text[position : end - 1]
         if several is None or several.re is in_rows:
-            paced = PacedTranscript(Transcript(log.columns, log.rows))
+            paced = PacedTranscript(Transcript(log.columns, log.rows), is_annotated=False)
             await paced.feed(output, turns)
             rows = paced.text().encode()
         last = number + text.count(b"\n", position, end) - 1

@@ -13,7 +13,6 @@ import anyio
 import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError
-from tmux_debug_mcp.logs.reading import read_screens
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
@@ -98,21 +97,6 @@ async def capture_screen_rows(pane: Pane, *, finds_highlight: bool = False) -> S
     if finds_highlight:
         highlighted = await in_turns(highlighted_row(data, facts["pane_height"]))
     return ScreenRows(rows, size, bool(facts["alternate_on"]), highlighted)
-
-
-async def screen_rows_at(pane: Pane, cursor: int) -> list[str]:
-    """Return the rows that the screen had at a cursor, as `ScreenRows.rows`, from the pane's log.
-
-    Return one empty row if the log before the cursor was trimmed.
-    """
-    [rows] = await screens_at(pane, [cursor])
-    return rows
-
-
-async def screens_at(pane: Pane, cursors: Sequence[int]) -> list[list[str]]:
-    """Return the rows of the screen at each of several cursors, in order, as `screen_rows_at`."""
-    texts = await read_screens(pane.log, cursors)
-    return [with_commands(text, pane.jobs.commands).split("\n") for text in texts]
 
 
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:

@@ -10,26 +10,27 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tmux_debug_mcp.errors import PaneLostError
-from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
-from tmux_debug_mcp.logs.pacing import pieces
-from tmux_debug_mcp.logs.positioning import sequence_at
-from tmux_debug_mcp.turns import next_turn
+from tmux_debug_mcp.logs.matching import Matcher, MatchReason
+from tmux_debug_mcp.logs.reading import line_feeds
+from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.vt.captured import ScreenRows
-from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import rows_without_typed
+from tmux_debug_mcp.vt.marks import with_commands
 
-from .capturing import capture_screen_rows, screen_rows_at
+from .capturing import capture_screen_rows
 from .keyboard import Sent
 from .looking.activity import Snapshot
 from .pane import Pane
+from .seen import Seen
 from .sessions import CallerSession
 
 # The log is matched in slices, so at most this much output is shown after a match.
 SLICE_BYTES = 4096
 # Without patterns it is read in larger pieces.
 _PIECE_BYTES = 1 << 16
-# How much of the beginning is kept, in case a flood drives it out of the log.
-_HEAD_BYTES = 4096
+# If nothing is to be matched, of more output than this only the beginning and the end are read.
+_MAX_BEHIND_BYTES = 1 << 20
+_END_BYTES = 1 << 18
 
 
 class Match(NamedTuple):
@@ -59,9 +60,9 @@ class Observation:
         before: The snapshot before the last keys; None if it does not follow keys.
         steps: The cursors of the steps of keys since then, in order.
         early: The pattern that matched before the last of them; None if none did.
-        drawing: Where a program draws on the screen.
+        text: The text since then.
+        seen: What was seen of it, as a report shows it.
         match: What has matched; None if nothing has.
-        head: The first output.
         session: The session of the caller. By default, it has been shown nothing.
         shown_to: The cursor up to which the caller was shown the output before; 0 if that does not
             matter. What matches up to there is old.
@@ -72,57 +73,39 @@ class Observation:
         self,
         pane: Pane,
         matcher: Matcher,
-        cursor: int,
-        drawing: Drawing,
+        text: PaneText,
         rows: Sequence[str] = (),
         before: Snapshot | None = None,
     ) -> None:
         self.pane = pane
-        self.cursor = cursor
-        self.drawing = drawing
-        self.rows = rows
+        self.cursor = text.position
+        self.text = text
         self.before = before
         self.steps: list[int] = []
         self.early: MatchReason | None = None
         self.match: Match | None = None
-        self.head = b""
         self.session = CallerSession()
         self.shown_to = 0
         self.begun_at = pane.clock.now()
         self.matcher = matcher
-        self._scan = Scan(pane.log, cursor, pane.keyboard.sent) if matcher.has_patterns else None
-        self._position = cursor
-        self._rows_at = cursor if rows else -1
-        self._screen_matched_to = cursor  # the position when rows were last matched
+        self._screen_matched_to = self.cursor  # the position when rows were last matched
+        # The drawing that was on there, if one was.
+        self._first_drawing = text.rows_before
+        first_rows = self._rows() if text.is_drawn_on else []
+        self.rows = rows or first_rows
+        self.seen = Seen(self.cursor, first_rows, matcher.show)
 
     @property
     def position(self) -> int:
         """The cursor up to which the log was read."""
-        return self._scan.position if self._scan else self._position
-
-    @property
-    def seen_to(self) -> int:
-        """The position, without what is unfinished there."""
-        if self._scan:
-            return self._scan.seen_to
-        return self._position - len(sequence_at(self.pane.log, self._position))
-
-    @property
-    def unseen_bytes(self) -> int:
-        """How much output was trimmed from the log before it could be matched."""
-        return self._scan.unseen_bytes if self._scan else 0
-
-    @property
-    def is_at_line_end(self) -> bool:
-        """Whether what was read last ends with a line feed."""
-        return self._scan is None or self._scan.is_at_line_end
+        return self.text.position
 
     async def step(self, sent: Sent) -> None:
         """Note that a step of keys is being sent. What matched before it matched early."""
         if self.steps:
             await self.has_stopped_at(sent.cursor)
-            if self._scan:
-                self._scan.forget()
+            begins_at = self.text.keys_sent()
+            self.seen.step(begins_at, self._rows() if self.text.is_drawn_on else None)
         self.steps.append(sent.cursor)
         self.before = sent.before
 
@@ -144,45 +127,53 @@ class Observation:
 
         Return which pattern matches. What comes after the matching slice stays unread.
         """
-        pane, log = self.pane, self.pane.log
-        if len(self.head) < _HEAD_BYTES and log.kept_from <= self.cursor:
-            self.head = log.read(self.cursor, min(_HEAD_BYTES, end - self.cursor))
-        if self._scan is None:
-            await self._follow_drawing(end)
-            return None
         position = -1
-        while position != self._scan.position:
-            position = self._scan.position
+        while position != self.position:
+            position = self.position
             # What is old is read first, which tells whether the match is old.
             slice_end = min(end, self.shown_to) if position < self.shown_to else end
-            lines = await self._scan.step(slice_end, SLICE_BYTES, self.drawing)
+            lines = await self._advance(slice_end)
             reason = self.matcher.first(lines)
             if reason:
                 # The rest of the line that has matched may be read later.
                 self.match = self.match or self._line_match(lines, position)
                 return reason
-            if pane.clock.now() > deadline:
+            if self.pane.clock.now() > deadline:
                 return None
         return None
+
+    async def _advance(self, end: int) -> list[str]:
+        """Read a slice; return the lines in it that are new."""
+        if not (self.matcher.has_patterns or self.matcher.show):
+            await self._pass_over(end)
+        size = SLICE_BYTES if self.matcher.has_patterns else _PIECE_BYTES
+        events, lines = await self.text.advance(end, size)
+        self.seen.add(events)
+        return lines
+
+    async def _pass_over(self, end: int) -> None:
+        """Go on near a cursor if too much is before it, and nobody looks for anything in there."""
+        start = self.position
+        if self.position > self.cursor and end - start > _MAX_BEHIND_BYTES:
+            kept = self.pane.log.read(end - _END_BYTES, SLICE_BYTES)
+            near = end - _END_BYTES + kept.find(b"\n") + 1
+            await self.text.skip_to(near, await line_feeds(self.pane.log, start, near))
+
+    async def read_all(self, end: int) -> None:
+        """Read up to a cursor, whatever matches."""
+        position = -1
+        while position != self.position < end:
+            position = self.position
+            await self._advance(end)
+
+    def seen_now(self) -> Seen:
+        """Return what was seen, with the lines that may still change."""
+        return self.seen.with_open(self.text.open_lines)
 
     def _line_match(self, lines: Sequence[str], start: int) -> Match:
         """Return which line matches of those that were read from a cursor on."""
         line = next((line for line in lines if self.matcher.first([line])), "")
         return Match(line, start, self.position)
-
-    async def _follow_drawing(self, end: int) -> None:
-        """Read up to a cursor without patterns, which needs no transcript and little time."""
-        log = self.pane.log
-        while self._position < end:
-            self._position = max(self._position, log.kept_from)
-            self.drawing.skip_to(self._position)
-            data = log.read(self._position, min(_PIECE_BYTES, end - self._position))
-            if not data:
-                return
-            for piece in pieces(data):
-                await next_turn()
-                self.drawing.feed(piece)
-            self._position += len(data)
 
     async def match_screen(self, *, is_look: bool) -> MatchReason | None:
         """Match the rows of the screen that have changed, if a program draws on it.
@@ -190,7 +181,7 @@ class Observation:
         `is_look`: match what is there now; else first let the program draw the rest of its screen.
         """
         position = self.position
-        if not self.drawing.is_on or self._screen_matched_to == position:
+        if not self.text.is_drawn_on or self._screen_matched_to == position:
             return None
         if not self.matcher.has_patterns:
             return None
@@ -202,10 +193,12 @@ class Observation:
         except PaneLostError:
             return None
         # The program has left its screen, in output that was not read yet.
-        if self.drawing.is_alternate and not screen.is_alternate:
+        if self.text.is_alternate and not screen.is_alternate:
             return None
         # Rows are compared wherever they are, so scrolling does not make them match again.
-        changed = Counter(screen.rows) - Counter(await self._rows_before())
+        is_first = self.text.rows_before is self._first_drawing
+        before = self.rows if is_first else self._with_commands(self.text.rows_before)
+        changed = Counter(screen.rows) - Counter(before)
         without_echo = self._without_echo(screen)
         for number, row in enumerate(screen.rows):
             reason = self._match_row(without_echo[number]) if changed[row] else None
@@ -214,6 +207,13 @@ class Observation:
                 self.match = Match(row, position, position, number, is_old)
                 return reason
         return None
+
+    def _rows(self) -> list[str]:
+        """Return the rows of the screen at the position."""
+        return self._with_commands(self.text.rows)
+
+    def _with_commands(self, rows: Sequence[str]) -> list[str]:
+        return with_commands("\n".join(rows), self.pane.jobs.commands).split("\n")
 
     def _was_shown(self, row: str, rows: Sequence[str]) -> bool:
         """Return whether the caller was shown a row of the screen since the observation's begin."""
@@ -232,22 +232,11 @@ class Observation:
         # A pattern may end with a blank, and rows have lost those at their ends.
         return self.matcher.first([row]) or self.matcher.first([f"{row} "])
 
-    async def _rows_before(self) -> Sequence[str]:
-        """Return the screen's rows where the observation or the drawing began, whichever is later.
-
-        What was printed between the two was matched as lines.
-        """
-        begin = max(self.cursor, self.drawing.on_since)
-        if begin != self._rows_at:
-            self.rows = await screen_rows_at(self.pane, begin)
-            self._rows_at = begin
-        return self.rows
-
     def _without_echo(self, screen: ScreenRows) -> Sequence[str]:
         """Return the rows of a screen without the keys typed last and what precedes them."""
         sent = self.pane.keyboard.last_sent
         # Without keys before the wait nothing is echoed, and full-screen programs don't echo.
-        if self.drawing.is_alternate or sent is None or self.before is None:
+        if self.text.is_alternate or sent is None or self.before is None:
             return screen.rows
         columns, _ = screen.size
         return rows_without_typed(screen.rows, columns, sent.texts)
@@ -268,7 +257,8 @@ async def since_cursor(
         before, rows = before or sent.before, sent.rows
     if not rows and screen and screen.cursor == cursor:
         rows = screen.rows
-    return Observation(pane, matcher, cursor, await pane.drawing_at(cursor), rows, before)
+    text = await PaneText.since(pane.log, cursor, pane.keyboard.sent)
+    return Observation(pane, matcher, text, rows, before)
 
 
 async def since_last_keys(pane: Pane, matcher: Matcher) -> Observation:
@@ -284,8 +274,7 @@ async def rows_now(pane: Pane, matcher: Matcher) -> Sequence[str]:
     """Return the rows of the screen, if a program draws there and a pattern may match them."""
     if not matcher.has_patterns:
         return ()
-    drawing = await pane.drawing_at(pane.log.size)
-    if not drawing.is_on:
+    if not await pane.is_drawn_on():
         return ()
     if pane.last_screen and pane.last_screen.cursor == pane.log.size:
         return pane.last_screen.rows

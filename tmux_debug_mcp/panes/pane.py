@@ -27,9 +27,8 @@ from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log, Mark
-from tmux_debug_mcp.logs.positioning import drawing_at
+from tmux_debug_mcp.logs.positioning import transcript_from
 from tmux_debug_mcp.tmux.client import Command
-from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.printable import plain_name
 
 from .creation import NewPane
@@ -116,8 +115,6 @@ class Pane:
         )
         self.jobs = Jobs()
         self.last_screen: ScreenAt | None = None
-        # Where a program draws on the screen, as far as we have looked at the log.
-        self._drawing: Drawing | None = None
         self.subscribers = 0
         self.viewers: set[str] = set()
         self.has_gaps = False
@@ -350,12 +347,9 @@ class Pane:
             self.log.close()
             self.client.remove(f"{self.id}.mark")
 
-    async def drawing_at(self, cursor: int) -> Drawing:
-        """Return a drawing that goes on at a cursor, at most the log's size."""
-        drawing = await drawing_at(self.log, cursor, self._drawing)
-        if self._drawing is None or self._drawing.end < cursor:
-            self._drawing = drawing.copy()
-        return drawing
+    async def is_drawn_on(self) -> bool:
+        """Return whether a program draws on the screen."""
+        return (await transcript_from(self.log, self.log.size)).is_drawn_on
 
     async def ensure_log_writer(self) -> bool:
         """Start the log's writer again if it has ended, as it does when there is no room.

@@ -9,45 +9,34 @@ it printed then.
 Making a report does not count as showing it: it may never reach the caller.
 """
 
-from bisect import bisect_left, bisect_right
+import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain, groupby, pairwise
-from operator import itemgetter
+from functools import partial
+from itertools import groupby
 
 from tmux_debug_mcp.errors import PaneLostError, head
 from tmux_debug_mcp.logs.excerpts import (
     NOTHING,
     Excerpt,
     cut_in_the_middle,
-    excerpt_of,
     folded,
-    gap,
     joined,
     newest_lines,
     note,
     without_blank_ends,
 )
-from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import (
-    clean_text,
-    end_of_line,
-    lasting_cursors,
-    lasting_text,
-    read_abridged,
-)
-from tmux_debug_mcp.logs.searching import matching_lines
-from tmux_debug_mcp.turns import Turns
+from tmux_debug_mcp.logs.reading import end_of_line
 from tmux_debug_mcp.vt.captured import ScreenRows
 
-from .capturing import capture_screen_rows, screen_rows_at, screens_at
+from .capturing import capture_screen_rows
 from .looking.activity import Activity
 from .looking.state import State
 from .observing import Observation
 from .pane import Pane, ScreenAt
+from .seen import Advice, Frame, Item, Part, Seen
 from .sessions import NOTHING_SHOWN, Shown, ShownScreen
 
 # Limits for the text of an observation: if a condition was given, if none was, and for each further
@@ -60,21 +49,11 @@ _MAX_HIGHLIGHT_CHARACTERS = 40
 _FRAME = " |│┃║"
 # At most this many lines that match `show` are shown.
 MAX_SHOWN_LINES = 50
-# Many parts are read as one if they have at most this much in all.
-_TOGETHER_BYTES = 1 << 16
-# How far back to look for the beginning of the line that a step was typed in.
+# How far back to look for the beginning of the line that matches.
 _MAX_LINE_BYTES = 4096
-
-# The work of finding the line of a step, in units of `Turns`: some microseconds.
-_STEP_WORK = 1 << 4
-# Of this many steps at most, the newest, screens are worked out.
-_MAX_STEPS = 50
 
 _EARLIER_SCREENS = note("earlier screens left out")
 _THEN = note("then")
-
-# An excerpt, and the cursor of what it shows.
-Placed = tuple[int, Excerpt]
 
 
 class Reason(StrEnum):
@@ -235,23 +214,23 @@ async def report(
     is_early = reason.is_match and observation.early is not None
     ending = await pane.ending()
     is_given = end is not None
-    if end is None:
-        end = observation.seen_to
-        # Without a match, all output of a program that has ended is shown.
-        if ending and not reason.is_match:
-            end = ending.cursor
+    # Without a match, all output of a program that has ended is shown.
+    if ending and not is_given and not (reason.is_match and observation.early is None):
+        await observation.read_all(ending.cursor)
     screen = await _screen(observation)
-    if (screen or is_early) and not is_given:  # the screen shows the output up to here
-        end = ending.cursor if ending else max(end, observation.position)
-    # Everything that was read is already trimmed from the log.
-    if end < log.kept_from and not reason.is_match:
-        end = log.size
+    if end is None:
+        end = observation.text.seen_to
+        if screen or is_early or (ending and not reason.is_match):  # it is shown up to here
+            end = observation.position
     state = await pane.state() if ending else await _state(pane, activity)
     has_matched = reason.is_match and not is_early
     old_match = await _old_match(observation) if has_matched else None
     session = observation.session
     before = session.shown(pane).screen
-    excerpt = await _text(observation, reason, ending, end, screen, before, shows)
+    seen = observation.seen_now()
+    has_crashed = bool(ending and (ending.exit_code or ending.signal))
+    text = partial(_text, observation, seen, reason, screen, before, shows, has_crashed=has_crashed)
+    excerpt = text()
     match = observation.match
     if (
         has_matched
@@ -263,7 +242,8 @@ async def report(
         # The line that matches was cut, so what is shown ends with it.
         start = max(match.start, log.kept_from, end - _MAX_LINE_BYTES)
         end = await end_of_line(log, start, end, match.text)
-        excerpt = await _text(observation, reason, ending, end, screen, before, shows)
+        seen.end_with(match.text)
+        excerpt = text()
     shown_screen = None
     if screen:
         pane.last_screen = ScreenAt(end, screen.rows)
@@ -278,7 +258,7 @@ async def report(
         end,
         excerpt,
         screen.size if screen else None,
-        observation.unseen_bytes,
+        observation.text.unseen_bytes if observation.matcher.has_patterns else 0,
         Shown(end, shown_screen, session.news(pane)),
         is_early=is_early,
         old_match=old_match,
@@ -290,13 +270,13 @@ async def _screen(observation: Observation) -> ScreenRows | None:
     """Return the screen that a program draws on; None if none does."""
     pane = observation.pane
     for _ in range(2):
-        if not observation.drawing.is_on:
+        if not observation.text.is_drawn_on:
             return None
         try:
             screen = await capture_screen_rows(pane, finds_highlight=True)
         except PaneLostError:
             return None
-        if screen.is_alternate == observation.drawing.is_alternate:
+        if screen.is_alternate == observation.text.is_alternate:
             return screen
         # It has switched screens, in output that was not read yet.
         await pane.drain()
@@ -331,44 +311,43 @@ async def _old_match(observation: Observation) -> OldMatch | None:
     return OldMatch(max(0.0, observation.begun_at - at), match.row is not None, new_from)
 
 
-async def _text(
+def _text(
     observation: Observation,
+    seen: Seen,
     reason: Reason,
-    ending: State | None,
-    end: int,
     screen: ScreenRows | None,
     before: ShownScreen | None,
     shows: Shows,
+    *,
+    has_crashed: bool,
 ) -> Excerpt:
-    spans = _spans(observation, end)
-    parts = await _parts(observation, spans, end)
     if shows.pattern is not None:
-        return await _matching(observation, parts, spans, screen, shows.pattern)
+        return _matching(observation, seen, screen)
     room = shows.max_characters
-    steps = await _screens_of_steps(observation, spans, screen)
-    steps = _newest_screens(steps, room // 2)
-    steps_size = _size(excerpt for _, excerpt in steps)
-    room -= steps_size
+    frames = _newest_frames(seen, screen.rows if screen else (), room // 2)
+    frames_size = _size(frames.values())
+    room -= frames_size
     drawn = NOTHING
     if screen:
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
         drawn = screen_excerpt(screen, before, row, room)
         room -= min(len(drawn.text), room // 2)
-    has_crashed = bool(ending and (ending.exit_code or ending.signal))
+
+    def advice(cursor: int, lines: int) -> str:
+        is_kept = cursor >= observation.pane.log.kept_from
+        return shows.advice.format(cursor=cursor, lines=lines) if is_kept else ""
+
     crash: list[Excerpt] = []
-    if has_crashed and spans and not screen:
-        _, crashed_at = spans[-1]
-        earlier = [part for part in parts if part[1] <= crashed_at]
-        parts = parts[len(earlier) :]
+    begin = 0
+    if has_crashed and seen.last_screen is not None and not screen:
+        begin = seen.until_screen
         known = before.seen_rows if before else []
-        crash = await _until_crash(observation, crashed_at, earlier, steps, known, room, shows)
-        room = max(room - (_size(crash) - steps_size), STEP_CHARACTERS)
-        steps = []
-    lines = await _lines(observation, parts, room, shows)
-    if screen and not screen.is_alternate:  # lines of the main screen may still be on it
+        crash = _until_crash(seen, frames, known, room, advice)
+        room = max(room - (_size(crash) - frames_size), STEP_CHARACTERS)
+    after = _in_order(seen.items[begin:], {} if crash else frames, room, advice)
+    if screen and not observation.text.is_alternate:  # lines may still be on the main screen
         rows = Counter(drawn.lines)
-        lines = [one for one in lines if not Counter(filter(None, one[1].lines)) <= rows]
-    after = _in_order(steps, lines)
+        after = [one for one in after if not Counter(filter(None, one.lines)) <= rows]
     if not after and crash[-1:] == [_THEN]:
         crash.pop()
     blocks = [*crash, *after]
@@ -378,26 +357,27 @@ async def _text(
     return joined(*map(without_blank_ends, blocks[:-1]), *blocks[-1:])
 
 
-async def _until_crash(
-    observation: Observation,
-    crashed_at: int,
-    parts: Sequence[tuple[int, int]],
-    steps: Sequence[Placed],
+def _until_crash(
+    seen: Seen,
+    frames: Mapping[Item, Excerpt],
     known: Sequence[str],
     max_characters: int,
-    shows: Shows,
+    advice: Advice,
 ) -> list[Excerpt]:
     """Return what a program that drew showed until it crashed, its last screen at the end.
 
     The caller was shown the `known` rows before.
     """
     room = max_characters // 2
-    blocks = _in_order(steps, await _lines(observation, parts, room, shows))
+    blocks = _in_order(seen.items[: seen.until_screen], frames, room, advice)
     known = [*known, *(row for excerpt in blocks for row in excerpt.lines)]
-    screen = await _last_screen(observation, crashed_at, known, room)
-    if screen.lines:
+    rows = list(seen.last_screen or ())
+    # Programs that end clear some rows, such as the last one.
+    is_known = all(row == "" or row in known for row in rows)
+    if not is_known:
+        screen = cut_in_the_middle(folded(Excerpt(rows, [])), room)
         blocks.append(joined(note("the last screen"), screen))
-    if screen.lines or steps:
+    if not is_known or frames:
         blocks.append(_THEN)
     return blocks
 
@@ -407,227 +387,94 @@ def _size(excerpts: Iterable[Excerpt]) -> int:
     return sum(len(excerpt.text) for excerpt in excerpts)
 
 
-def _spans(observation: Observation, end: int) -> list[tuple[int, int]]:
-    """Return the parts of the observed output, up to a cursor, that were drawn on the screen.
-
-    They are in order. Those that are no longer kept are left out, like all that was printed there.
-    """
-    spans, kept_from = observation.drawing.all_spans(), observation.pane.log.kept_from
-    return [(first, min(last, end)) for first, last in spans if first < end and last > kept_from]
-
-
-def _forgotten(
-    observation: Observation, parts: Sequence[tuple[int, int]]
-) -> Sequence[tuple[int, int]]:
-    """Return the part between others of which it is no longer known what was drawn, if any."""
-    part = observation.drawing.forgotten
-    if not part or not parts or part[1] <= observation.pane.log.kept_from:
-        return []
-    return [part] if parts[0][0] < part[0] < parts[-1][0] else []
-
-
-async def _parts(
-    observation: Observation, spans: Sequence[tuple[int, int]], end: int
-) -> list[tuple[int, int]]:
-    """Return the parts of the output that are lines: those outside the spans, step by step.
-
-    Each step but the first begins with the line that it was typed in. Steps that a program has
-    written over later, as menus do, are one part.
-    """
-    log, start = observation.pane.log, min(observation.cursor, end)
-    bounds = {start, end}
-    turns = Turns()
-    for cursor in observation.steps[1:]:
-        await turns.take(_STEP_WORK)
-        begin = max(log.kept_from, start, cursor - _MAX_LINE_BYTES)
-        line_end = log.read(begin, max(0, cursor - begin)).rfind(b"\n")
-        if line_end >= 0:
-            bounds.add(min(end, begin + line_end + 1))
-    drawn = set(spans)
-    last_of = dict(spans)
-    firsts = sorted(last_of)
-    for bound in list(bounds):
-        number = bisect_left(firsts, bound)  # of the first span that does not begin before it
-        if number and bound < last_of[firsts[number - 1]]:
-            bounds.remove(bound)
-    steps = sorted(bounds)
-    parts: list[tuple[int, int]] = []
-    for first, last in pairwise(sorted({*({start, end} & bounds), *chain(*spans)})):
-        if (first, last) in drawn:
-            continue
-        inside = steps[bisect_right(steps, first) : bisect_left(steps, last)]
-        parts += pairwise([first, *await lasting_cursors(log, first, last, inside), last])
-    return parts
-
-
-async def _lines(
-    observation: Observation, parts: Sequence[tuple[int, int]], max_characters: int, shows: Shows
-) -> list[Placed]:
-    """Return the lines of parts of the log, each with its share of the room."""
+def _in_order(
+    items: Sequence[Item],
+    frames: Mapping[Item, Excerpt],
+    max_characters: int,
+    advice: Advice,
+) -> list[Excerpt]:
+    """Return the lines of parts, each with its share of the room, and frames, in order."""
+    parts: dict[Item, Part] = {
+        item: item for item in items if isinstance(item, Part) and not item.is_blank
+    }
     # Shares smaller than those of a step are worth nothing.
     most = max(2, max_characters // STEP_CHARACTERS)
-    parts = _fewer(parts, most)
-    extra = max(0, len(parts) - most)
-    forgotten = _forgotten(observation, parts)
-    if extra and not forgotten and sum(end - start for start, end in parts) <= _TOGETHER_BYTES:
-        together = await _read_together(observation.pane.log, parts, max_characters)
-        return [(parts[0][0], together)]
-    # The middle is left out, as in a long text.
-    head_count = most // 4
-    left_out = [*parts[head_count : head_count + extra], *forgotten]
-    parts = [*parts[:head_count], *parts[head_count + extra :]]
-    excerpts = [await _read(observation, part, max_characters, shows) for part in parts]
-    room = max_characters
-    if sum(len(one.text) + 1 for one in excerpts) > room:
-        by_size = sorted(range(len(excerpts)), key=lambda index: len(excerpts[index].text))
-        for count, index in enumerate(by_size):
-            share = max(STEP_CHARACTERS, room // (len(by_size) - count))
-            if len(excerpts[index].text) > share:
-                excerpts[index] = await _read(observation, parts[index], share, shows)
-            room -= len(excerpts[index].text) + 1
-    placed = [(start, one) for (start, _), one in zip(parts, excerpts, strict=True)]
-    if left_out:
-        size = sum(end - start for start, end in left_out)
-        placed.insert(head_count, (left_out[0][0], gap(0, size)))
-    return [(start, one) for start, one in placed if one.text.strip()]
-
-
-def _in_order(*placed: Sequence[Placed]) -> list[Excerpt]:
-    """Return excerpts in the order of their cursors; of those at the same, the first given."""
-    return [excerpt for _, excerpt in sorted(chain(*placed), key=itemgetter(0))]
-
-
-async def _read_together(
-    log: Log, parts: Sequence[tuple[int, int]], max_characters: int
-) -> Excerpt:
-    """Return the lines of many short parts, as if nothing had been drawn between them."""
-    data = b"".join(log.read(start, end - start) for start, end in parts)
-    text = await clean_text(log, data, parts[0][0], is_line=False)
-    return cut_in_the_middle(folded(excerpt_of(text)), max_characters)
-
-
-def _fewer(parts: Sequence[tuple[int, int]], most: int) -> Sequence[tuple[int, int]]:
-    """Join adjacent parts in pairs until at most `most` are left, or none can be joined."""
     while len(parts) > most:
-        fewer: list[tuple[int, int]] = []
-        is_pair = True
-        for start, end in parts:
-            # What was drawn between two parts stays out.
-            is_pair = not is_pair and fewer[-1][1] == start
-            if is_pair:
-                fewer[-1] = (fewer[-1][0], end)
-            else:
-                fewer.append((start, end))
-        if len(fewer) == len(parts):
-            break
-        parts = fewer
-    return parts
-
-
-async def _read(
-    observation: Observation, part: tuple[int, int], max_characters: int, shows: Shows
-) -> Excerpt:
-    """Return the lines of a part of the log. A flood is shown by its beginning and its end."""
-    log, (start, end) = observation.pane.log, part
-    head = NOTHING
-    if observation.head and start == observation.cursor < log.kept_from:
-        first = observation.head[: end - start]
-        text = await lasting_text(log, first, start)
-        whole, line_feed, rest = text[: max_characters // 4].rpartition("\n")
-        head = folded(excerpt_of(whole if line_feed else rest))
-        start += len(first)
-        max_characters -= len(head.text)
-    tail, _ = await read_abridged(log, start, end, max_characters, folds=True, advice=shows.advice)
-    is_ended = tail.lines[-1:] == [""]
-    tail = without_blank_ends(tail)
-    if is_ended and tail.lines:
-        return joined(head, tail, Excerpt([""], []))
-    return joined(head, tail)
-
-
-async def _last_screen(
-    observation: Observation, end: int, known: Sequence[str], max_characters: int
-) -> Excerpt:
-    """Return the last screen of a program that has crashed; nothing if all its rows are known."""
-    rows = await screen_rows_at(observation.pane, end)
-    # Programs that end clear some rows, such as the last one.
-    if all(row == "" or row in known for row in rows):
-        return NOTHING
-    return cut_in_the_middle(folded(Excerpt(rows, [])), max_characters)
-
-
-async def _screens_of_steps(
-    observation: Observation,
-    spans: Sequence[tuple[int, int]],
-    screen: ScreenRows | None,
-    is_meant: Callable[[str], bool] = bool,
-) -> list[Placed]:
-    """Return the rows that appeared on the screen after each step but the last, if any did.
-
-    They come with the cursor of the next step. Only rows that are meant and are not on the `screen`
-    now are among them; blank rows are never meant.
-    """
-    start, *later = observation.steps or [observation.cursor]
-    drawn = [cursor for cursor in later if any(first < cursor <= last for first, last in spans)]
-    if not drawn:
-        return []
-    cursors = [start, *drawn][-_MAX_STEPS - 1 :]
-    screens = await screens_at(observation.pane, cursors)
-    if cursors[0] == start < spans[0][0]:  # no program drew then
-        screens[0] = []
-    rows_now = screen.rows if screen else ()
-    placed = [(start, _EARLIER_SCREENS)] if len(drawn) > _MAX_STEPS else []
-    for cursor, (before, rows) in zip(cursors[1:], pairwise(screens), strict=True):
-        new = [row for row in rows if row not in before and row not in rows_now]
-        new = [row for row in new if row and is_meant(row)]
-        if new:
-            placed.append((cursor, joined(note("screen"), Excerpt(new, []))))
-    return placed
-
-
-def _newest_screens(placed: Sequence[Placed], max_characters: int) -> list[Placed]:
-    """Return the newest of the screens after steps, each with its share of the room at most."""
-    newest: list[Placed] = []
+        parts = _in_pairs(parts)
+    excerpts: dict[Item, Excerpt] = {
+        item: part.excerpt(max_characters, advice) for item, part in parts.items()
+    }
     room = max_characters
-    for cursor, excerpt in reversed(placed):
-        part = cut_in_the_middle(folded(excerpt), STEP_CHARACTERS)
-        room -= len(part.text)
+    if _size(excerpts.values()) + len(excerpts) > room:
+        by_size = sorted(excerpts, key=lambda item: len(excerpts[item].text))
+        for count, item in enumerate(by_size):
+            share = max(STEP_CHARACTERS, room // (len(by_size) - count))
+            if len(excerpts[item].text) > share:
+                excerpts[item] = parts[item].excerpt(share, advice)
+            room -= len(excerpts[item].text) + 1
+    shown = [excerpts.get(item) or frames.get(item) or NOTHING for item in items]
+    return [excerpt for excerpt in shown if excerpt.text.strip()]
+
+
+def _in_pairs(parts: Mapping[Item, Part]) -> dict[Item, Part]:
+    """Join each second part to the one before it."""
+    pairs: dict[Item, Part] = {}
+    items = list(parts)
+    for first in items[::2]:
+        pairs[first] = copy.copy(parts[first])
+    for first, second in zip(items[::2], items[1::2], strict=False):
+        pairs[first].extend(parts[second])
+    return pairs
+
+
+def _newest_frames(seen: Seen, rows_now: Sequence[str], max_characters: int) -> dict[Item, Excerpt]:
+    """Return the newest of the screens after steps, each with its share of the room at most.
+
+    Rows that are on the screen now are left out.
+    """
+    frames = _frames(seen, lambda row: row not in rows_now)
+    newest: dict[Item, Excerpt] = {}
+    room = max_characters
+    for frame in reversed(frames):
+        excerpt = cut_in_the_middle(folded(frames[frame]), STEP_CHARACTERS)
+        room -= len(excerpt.text)
+        newest[frame] = _EARLIER_SCREENS if room < 0 else excerpt
         if room < 0:
-            newest.append((cursor, _EARLIER_SCREENS))
             break
-        newest.append((cursor, part))
-    return newest[::-1]
+    else:
+        if newest and seen.has_older_frames:
+            newest[frame] = joined(_EARLIER_SCREENS, newest[frame])
+    return newest
 
 
-async def _matching(
-    observation: Observation,
-    parts: Sequence[tuple[int, int]],
-    spans: Sequence[tuple[int, int]],
-    screen: ScreenRows | None,
-    pattern: str,
-) -> Excerpt:
-    """Return the newest lines, and the rows of the screen, that match a pattern."""
-    log = observation.pane.log
-    expression = compiled("show", pattern, is_for_bytes=True)
+def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Item, Excerpt]:
+    """Return the screens after steps, with the rows that are meant; blank rows never are."""
+    frames: dict[Item, Excerpt] = {}
+    for item in seen.items:
+        if isinstance(item, Frame):
+            rows = [row for row in item.rows if row and is_meant(row)]
+            if rows:
+                frames[item] = joined(note("screen"), Excerpt(rows, []))
+    return frames
 
-    def matches(row: str) -> bool:
-        return expression.search(row.encode()) is not None
 
-    steps = await _screens_of_steps(observation, spans, screen, matches)
-    count = sum(len(one.lines) - len(one.notes) for _, one in steps)
-    found = []
-    for start, end in parts:
-        lines, number = await matching_lines(log, start, end, expression, MAX_SHOWN_LINES)
-        found.append((start, Excerpt(lines, [])))
-        count += number
-    found += [(start, gap(0, end - start)) for start, end in _forgotten(observation, parts)]
-    text = newest_lines(joined(*_in_order(steps, found)), MAX_SHOWN_LINES)
+def _matching(observation: Observation, seen: Seen, screen: ScreenRows | None) -> Excerpt:
+    """Return the newest lines, and the rows of the screen, that match `show`."""
+    matches = observation.matcher.shows
+    rows_now = screen.rows if screen else ()
+    frames = _frames(seen, lambda row: row not in rows_now and matches(row))
+    count = seen.count + sum(len(one.lines) - len(one.notes) for one in frames.values())
+    found = (
+        Excerpt(item.lines(), []) if isinstance(item, Part) else frames.get(item, NOTHING)
+        for item in seen.items
+    )
+    text = newest_lines(joined(*found), MAX_SHOWN_LINES)
+    if frames and seen.has_older_frames:
+        text = joined(_EARLIER_SCREENS, text)
     shown = len(text.lines) - len(text.notes)
     if count > shown:
         text = joined(note(f"the newest {shown} of {count} lines that match"), text)
-    numbers = []
-    if screen:
-        numbers = [number for number, row in enumerate(screen.rows) if matches(row)]
+    numbers = [number for number, row in enumerate(rows_now) if matches(row)]
     if not screen or not numbers:
         return text if text.lines else note("no line matches `show`")
     drawn = Excerpt([screen.rows[number] for number in numbers], [])

@@ -67,7 +67,7 @@ class Conditions:
 
     def matcher(self) -> Matcher:
         """Return the compiled patterns; ArgumentError if one is not valid."""
-        return Matcher(self.pattern, self.stop_pattern)
+        return Matcher(self.pattern, self.stop_pattern, self.shows.pattern)
 
 
 async def wait(
@@ -334,7 +334,7 @@ class _Wait:
         """Read the rest of the line that matched, if it follows at once."""
         pane, observation = self._pane, self._observation
         deadline = self._clock.now() + self._times.rest_of_line_s
-        while not observation.is_at_line_end and not observation.drawing.is_on:
+        while not observation.text.is_at_line_end and not observation.text.is_drawn_on:
             ending = await pane.ending()
             end = ending.cursor if ending else pane.log.size
             data = pane.log.read(observation.position, min(SLICE_BYTES, end - observation.position))

@@ -156,7 +156,7 @@ async def send_keys(engine: Engine, session: CallerSession, arguments: SendKeys)
         sending = await send(pane, parts, step_timeout_s, matcher, resizing, is_secret=given.secret)
         confirmed = f"Resized pane '{given.pane_id}' to {given.size}"
         if parts:
-            draws = sending.observation is not None and sending.observation.drawing.is_on
+            draws = sending.observation is not None and sending.observation.text.is_drawn_on
             confirmed = confirmation(
                 given.pane_id,
                 parts,
@@ -296,7 +296,7 @@ async def _read_last_lines(
     if ending and ending.is_lost:  # the capture has found that tmux no longer has it
         state = ending
     remarks = []
-    if isinstance(pane, Pane) and (await pane.drawing_at(pane.log.size)).is_on:
+    if isinstance(pane, Pane) and await pane.is_drawn_on():
         remarks.append(screen_remark((pane.log.columns, pane.log.rows)))
     whole = Excerpt(text.split("\n"), [])
     excerpt = cut_in_the_middle(whole, MAX_CHARACTERS)
@@ -417,7 +417,7 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
         run = replace(run, excerpt=excerpt)
     taken = await engine.taken_port(pane, run.state, run.excerpt.text, None)
     if is_logged and (run.reason.leaves_command or arguments.show is not None):
-        observation = await since_cursor(pane, Matcher(None, None), run.start)
+        observation = await since_cursor(pane, Matcher(show=arguments.show), run.start)
         observation.session = session
         await observation.read(run.end)
         shows = Shows(MAX_CHARACTERS, advice, arguments.show)

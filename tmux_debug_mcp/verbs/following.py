@@ -16,7 +16,6 @@ import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, CursorError, ToolError, first_of
 from tmux_debug_mcp.logs.matching import Matcher, compiled
-from tmux_debug_mcp.logs.searching import matching_lines
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.observing import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
@@ -242,12 +241,10 @@ async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
 
 def _around_match(line: str, pattern: Any) -> str:  # noqa: ANN401  re2 has no types
     """Return a line; if it is long, without most of what precedes the match."""
-    data = line.encode()
-    found = pattern.search(data)
+    found = pattern.search(line)
     if found is None or len(line) <= _MAX_LINE_CHARACTERS:
         return line
-    start = max(0, found.start() - _MAX_LINE_CHARACTERS // 2)
-    return data[start:].decode(errors="ignore")
+    return line[max(0, found.start() - _MAX_LINE_CHARACTERS // 2) :]
 
 
 async def _news(pane: Pane, report: Report, given: Wait, passed_bytes: int) -> _News:
@@ -276,9 +273,12 @@ async def _stop_beside(matched: _News, report: Report, given: Wait) -> _News:
 
 async def _found(pane: Pane, report: Report, name: str, given: str) -> tuple[str, int]:
     """Return the newest line of a report that matches its pattern, and how many do."""
-    pattern = compiled(name, given, is_for_bytes=True)
-    lines, count = await matching_lines(pane.log, report.start, report.end, pattern, 1)
+    pattern = compiled(name, given)
+    observation = await since_cursor(pane, Matcher(show=given), report.start)
+    await observation.read_all(report.end)
+    seen = observation.seen_now()
+    lines, count = seen.lines()[-1:], seen.count
     if not lines:  # it is a row of a screen
         rows = report.excerpt.text.split("\n")
-        lines, count = [row for row in rows if pattern.search(row.encode())][-1:], 1
+        lines, count = [row for row in rows if pattern.search(row)][-1:], 1
     return _around_match("".join(lines), pattern), count

@@ -14,6 +14,7 @@ from .rows import (
     History,
     Line,
     Row,
+    Screen,
     cell_width,
     joined,
     new_at_start,
@@ -33,6 +34,8 @@ class Grid:
 
     Rows that leave the screen go to the history; without one, as on the alternate screen, they are
     dropped. `scroll_region` is the first and the last row of the part that scrolls; None means all.
+
+    While a program draws, what it writes is no line, and lines that it writes over are settled.
     """
 
     def __init__(self, columns: int, height: int, history: History | None = None) -> None:
@@ -46,6 +49,14 @@ class Grid:
         # The cursor: an index into `_rows`, and a column, which is the width after a full row.
         self._row = 0
         self._column = 0
+        # The rows that a program that draws has written to since it last moved to one of them; None
+        # while none draws.
+        self._drawn: list[Row] | None = None
+
+    @property
+    def is_drawn_on(self) -> bool:
+        """Whether a program draws."""
+        return self._drawn is not None
 
     @property
     def _top(self) -> int:
@@ -65,7 +76,43 @@ class Grid:
         row = self._rows[-1]
         is_empty = not row.cells and not row.text and not row.is_old
         is_at_end = self._column == 0 and self._row == len(self._rows) - 1
-        return is_empty and is_at_end and self.scroll_region is None
+        return is_empty and is_at_end and self.scroll_region is None and self._drawn is None
+
+    def draw(self, *, is_begun: bool) -> None:
+        """Note that a program draws from here on; `is_begun`: the line at the cursor is drawn."""
+        self._drawn = []
+        start = self._row
+        while start > self._top and self._rows[start - 1].is_wrapped:
+            start -= 1
+        for row in self._rows[start : self._row + 1] if is_begun else []:
+            row.is_drawn = True
+
+    def take_drawing_for_lines(self) -> None:
+        """Note that what a program draws from here on are lines."""
+        self._drawn = None
+
+    def end_drawing(self, *, has_scrolled: bool = False, is_restored: bool = False) -> None:
+        """Note that no program draws any more: what it drew is no part of later lines.
+
+        If output that goes on in lines has scrolled the screen, these began after the last move. If
+        the cursor `is_restored`, output goes on where it was.
+        """
+        begun = self._drawn if has_scrolled and self._drawn else []
+        if not is_restored:
+            self.end_lines()
+        self._drawn = None
+        for row in begun:
+            row.is_drawn = False
+        if self._history is None:
+            return
+        drawn = [row for row in self._rows if row.is_drawn]
+        self._history.lines += [line for row in drawn for line in joined([row]) if line.text]
+        if not is_restored:
+            shown = ["" if row in begun else str(row).rstrip() for row in self._rows[self._top :]]
+            self._history.lines.append(Screen(_without_blank_rows(shown)))
+        for row in drawn:
+            row.forget()
+        self._rows[self._row].is_old = has_scrolled and self._rows[self._row].is_old
 
     def mark_line(self, cursor: int) -> None:
         """Note where in the output the cursor's row begins, if it is empty and the last one.
@@ -112,17 +159,16 @@ class Grid:
         """Settle the lines of the screen as they are. What is written to them later is new."""
         if self._history is None:
             return
-        lines = self.lines()
+        lines = [line for line in self.lines() if not line.is_drawn]
         if lines and not lines[-1].text:
             lines.pop()  # the cursor's line
         self._history.lines += lines
         self._history.begun = []
         self.forget(has_cursor=False)
 
-    def text(self) -> str:
+    def rows(self) -> list[str]:
         """Return the rows of the screen, without trailing blanks and trailing empty rows."""
-        rows = [str(row).replace(FORGOTTEN, " ").rstrip() for row in self._rows[self._top :]]
-        return "\n".join(rows).rstrip("\n")
+        return _without_blank_rows([str(row).rstrip() for row in self._rows[self._top :]])
 
     def lines_above_cursor(self, max_rows: int) -> Iterator[list[Row]]:
         """Yield the rows of each line that ends at most so many rows above the cursor.
@@ -142,6 +188,16 @@ class Grid:
         """Note that keys were sent while a line editor had its cursor in this row."""
         self._rows[self._row].is_command = True
 
+    def keys_sent(self) -> None:
+        """Note that everything written so far was there before keys were sent."""
+        for row in (*(self._history.begun if self._history else ()), *self._rows):
+            row.keys_sent()
+
+    def line_begins_at(self) -> int | None:
+        """Return where in the output the cursor's line begins, if it is the last and known."""
+        lines = self.lines()
+        return lines[-1].begins_at if lines and self._row == len(self._rows) - 1 else None
+
     def end_editing(self) -> None:
         """Note that a line editor has ended. In an empty row, the line above has ended, too.
 
@@ -149,7 +205,7 @@ class Grid:
         differ from tmux, which joins what is printed next to the full row.
         """
         row = self._rows[self._row]
-        if self._column == 0 and not str(row).strip(" " + FORGOTTEN):
+        if self._column == 0 and not row.new_text.strip(" " + FORGOTTEN):
             self._end_line_above(self._row)
             self._rows[self._row] = Row()
             self._rows[self._row].is_command = row.is_command
@@ -161,13 +217,14 @@ class Grid:
         """
         self._fill()
         for row in self._rows:
-            row.forget()
+            if not row.is_drawn or has_cursor:
+                row.forget()
         if has_cursor:
             self._rows[self._row].is_old = False
 
     def put(self, characters: str, *, is_edited: bool) -> None:
         """Write printable characters at the cursor, wrapped where they don't fit."""
-        self._rows[self._row].start_writing(self._column, is_edited=is_edited)
+        self._start_writing(is_edited=is_edited)
         for run in _RUN.findall(characters):
             width = 1
             if not run.isascii():
@@ -191,11 +248,29 @@ class Grid:
                 self._rows[self._row].is_wrapped = True
                 self._column = 0
                 self.feed_line()
-                self._rows[self._row].start_writing(0, is_edited=is_edited)
+                self._start_writing(is_edited=is_edited)
             part = cells[: max(width, self.columns - self._column)]
             self._rows[self._row].put(self._column, part)
             self._column += len(part)
             cells = cells[len(part) :]
+
+    def _start_writing(self, *, is_edited: bool = False) -> None:
+        """Prepare the cursor's row for being written to."""
+        row = self._rows[self._row]
+        if self._drawn is not None:
+            if not row.is_drawn:
+                if row.new_text.strip(" " + FORGOTTEN):
+                    self.end_lines()
+                row.is_drawn = True
+            if row not in self._drawn[-1:]:
+                self._drawn.append(row)
+        row.start_writing(self._column, is_edited=is_edited)
+
+    def _start_editing(self) -> Row:
+        """Return the cursor's row, prepared for being edited."""
+        if self._drawn is not None:
+            self._start_writing()
+        return self._rows[self._row]
 
     def put_line(self, line: str) -> None:
         """Write a line at the cursor, which is at a new row.
@@ -242,7 +317,7 @@ class Grid:
 
     def _grow(self, length: int) -> None:
         """Add rows at the end until there are this many."""
-        self._rows += [Row() for _ in range(length - len(self._rows))]
+        self._rows += [self._empty_row() for _ in range(length - len(self._rows))]
 
     def return_carriage(self) -> None:
         """Move the cursor to the first column (CR)."""
@@ -299,12 +374,18 @@ class Grid:
                 return
             if row == self.height - 1:  # below the region nothing scrolls
                 return
+        is_last = self._row + 1 == len(self._rows)
+        if is_last and self._drawn is not None and len(self._rows) >= self.height:
+            self.end_drawing(has_scrolled=True)
         self._row += 1
-        if self._row == len(self._rows):
-            self._rows.append(Row())
+        if is_last:
+            self._rows.append(self._empty_row())
+            if self._drawn is not None:
+                self._start_writing()
             if len(self._rows) > 4 * self.height:
                 self.settle()
-        self._rows[self._row].is_old = False
+        if self._drawn is None:
+            self._rows[self._row].is_old = False
 
     def reverse_feed_line(self) -> None:
         """Move the cursor up, or scroll down at the start of the scroll region (RI)."""
@@ -322,6 +403,7 @@ class Grid:
 
     def scroll_up(self, count: int) -> None:
         """Scroll the region up (SU). On the main screen its first rows go to the history."""
+        self._settle_lines()
         first, last = self._region
         for _ in range(min(count, last - first + 1)):
             self._fill()
@@ -353,12 +435,13 @@ class Grid:
         """
         if not count:
             return
+        self._settle_lines()
         self._fill()
         top = self._top
         self.unmark_lines()
         self._end_line_above(top + to)
         moved = self._rows[top + start : top + start + count]
-        self._rows[top + start : top + start + count] = [Row() for _ in range(count)]
+        self._rows[top + start : top + start + count] = [self._empty_row() for _ in range(count)]
         self._rows[top + to : top + to + count] = moved
         is_left = start < to or start >= to + count
         if is_left:
@@ -366,10 +449,23 @@ class Grid:
 
     def _empty_rows(self, start: int, end: int) -> None:
         """Empty rows of the screen. The row above them ends its line, as in `grid_clear_lines`."""
+        self._settle_lines()
         top = self._top
         for index in range(top + start, top + end):
-            self._rows[index] = Row()
+            self._rows[index] = self._empty_row()
         self._end_line_above(top + start)
+
+    def _settle_lines(self) -> None:
+        """Settle the lines of the screen before a program that draws changes them."""
+        if self._drawn is not None:
+            self.end_lines()
+
+    def _empty_row(self) -> Row:
+        """Return an empty row, which is no line if a program draws."""
+        row = Row()
+        if self._drawn is not None:
+            row.forget()
+        return row
 
     def settle(self) -> None:
         """Move the rows that have left the screen to the history."""
@@ -388,6 +484,8 @@ class Grid:
             self._history.lines += self.shown_lines()
             self._history.begun = []
         self._rows = new + [row.cleared() for row in self._rows[len(new) : self._row]]
+        if self._drawn is not None:
+            self._rows = []
         self._grow(self._row + 1)
 
     def erase_in_display(self, part: int) -> None:
@@ -395,6 +493,7 @@ class Grid:
         if part == _ALL or (part == _TO_END and self.cursor == (0, 0)):
             self.clear()
             return
+        self._settle_lines()
         self.erase_in_line(part)
         if part == _TO_END:
             length = len(self._rows)
@@ -409,7 +508,7 @@ class Grid:
 
     def erase_in_line(self, part: int) -> None:
         """Erase the row from the cursor on, up to the cursor, or all of it (EL 0, 1, 2)."""
-        row = self._rows[self._row]
+        row = self._start_editing()
         is_at_start, is_at_end = self._column == 0, self._column >= self.columns - 1
         is_whole = (part == _TO_END and is_at_start) or (part == _TO_START and is_at_end)
         if is_whole or part == _ALL:
@@ -430,17 +529,17 @@ class Grid:
     def erase_cells(self, count: int) -> None:
         """Erase cells from the cursor on (ECH)."""
         end = self._column + min(count, self.columns)
-        self._rows[self._row].erase(self._column, end, self.columns)
+        self._start_editing().erase(self._column, end, self.columns)
 
     def delete_cells(self, count: int) -> None:
         """Delete cells from the cursor on (DCH)."""
         end = self._column + min(count, self.columns)
-        self._rows[self._row].delete(self._column, end, self.columns)
+        self._start_editing().delete(self._column, end, self.columns)
 
     def insert_blanks(self, count: int) -> None:
         """Insert blanks at the cursor (ICH)."""
         count = min(count, self.columns)
-        self._rows[self._row].insert_blanks(self._column, count, self.columns)
+        self._start_editing().insert_blanks(self._column, count, self.columns)
 
     def insert_rows(self, count: int) -> None:
         """Insert empty rows at the cursor's row (IL).
@@ -475,6 +574,13 @@ class Grid:
             end = self._region[1] + 1
         count = min(count, end - row)
         return row, end, count, end - row - count
+
+
+def _without_blank_rows(rows: list[str]) -> list[str]:
+    """Return rows without empty ones at the end."""
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows
 
 
 def _without_blank_end(lines: list[Line]) -> list[Line]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT, CharacterSets
 from .grid import Grid
-from .rows import History, Line, cell_width
+from .rows import History, Screen, cell_width
 from .sequences import FRESH_INVISIBLE, TOKEN, control_sequence
 
 # All control characters but tab and line feed.
@@ -17,6 +17,7 @@ _NOT_PLAIN = re.compile(r"[\0-\010\013-\037\177-\237]")
 # Private modes that DECSET and DECRST switch.
 _ALTERNATE_SCREEN = (47, 1047, 1049)
 _BRACKETED_PASTE = 2004
+_CURSOR = 25
 
 # How control sequences move the cursor: the new row and column from the old ones and the parameter.
 # CUU, CUD, CNL and CPL stop at the scroll region.
@@ -40,11 +41,9 @@ _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "T": Grid.scroll_down,  # SD
     "X": Grid.erase_cells,  # ECH
     "Z": Grid.tab_back,  # CBT
-    "d": Grid.move_to_row,  # VPA
 }
-# Begins a line of ours: clean text from a program never contains this character.
-NOTE = "\x02"
-_SCREEN = Line(f"{NOTE}[screen]")
+# Control sequences that move the cursor to a place: CUP, HVP and VPA.
+_PLACES = ("H", "f", "d")
 
 # The highest parameter of ED and EL that changes the screen. ED 3 erases the history; we keep it.
 _MAX_ERASURE = 2
@@ -62,20 +61,44 @@ class Interpreter:
         grid: The screen that is on.
         sets: The character sets in use.
         is_editing: A line editor has switched bracketed paste on.
-        keeps_screens: What the alternate screen shows when it is switched off stays, as lines
-            after a note.
+        rows_before: The rows of the screen when a program began to draw, if that is separate.
+
+    A program draws on the whole screen once it
+
+    - switches to the alternate screen, until it switches back, or
+    - moves the cursor to a place on the main screen (CUP, HVP, VPA), until output continues in
+      lines: the whole screen scrolls, a line editor begins (it switches bracketed paste on), the
+      cursor returns to where it was saved before, or the terminal is reset.
+
+    Moving the cursor to the first place and clearing the screen, as `clear` does, is not drawing,
+    unless the cursor is hidden or moves to another place before the first line ends.
+
+    What is drawn on the main screen is told from lines only if `separates_drawing`.
     """
 
-    def __init__(self, columns: int, height: int, history: History) -> None:
+    def __init__(
+        self, columns: int, height: int, history: History, *, separates_drawing: bool = False
+    ) -> None:
         self.main = Grid(columns, height, history)
         self.alternate: Grid | None = None
         self.sets = CharacterSets()
         self.is_editing = False
-        self.keeps_screens = False
+        self.rows_before: list[str] = []
         self.grid = self.main
         self._history = history
+        self._separates_drawing = separates_drawing
         self._saved = (0, 0, self.sets)  # what DECSC saved: row, column, sets
+        self._was_drawn_on = False  # then
         self._last = ""  # the character that REP repeats, empty unless it was printed last
+        self._is_cursor_hidden = False
+        self._is_erased = False  # the screen was erased right before
+        self._is_home = False  # the cursor was moved to the first place right before
+        self._is_cleared = False  # both, and no line has ended since
+
+    @property
+    def is_drawn_on(self) -> bool:
+        """Whether a program draws on the whole screen."""
+        return self.alternate is not None or self.main.is_drawn_on
 
     def switch_screen(self, *, is_alternate: bool) -> None:
         """Switch to the alternate screen, which is empty at first, or back to the main screen.
@@ -84,24 +107,38 @@ class Interpreter:
         """
         if is_alternate == (self.alternate is not None):
             return
+        self._end_drawing()
         region = self.grid.scroll_region
         self.grid.settle()
-        if is_alternate:
-            if self.keeps_screens:
-                self.main.end_lines()
-            self.grid = Grid(self.main.columns, self.main.height)
-            self.alternate = self.grid
+        if self.alternate is None:
+            self.main.end_lines()
+            self.grid = self.alternate = Grid(self.main.columns, self.main.height)
+            self.rows_before = []
         else:
-            if self.keeps_screens:
-                self._history.lines += self.screen_lines()
+            self._history.lines.append(Screen(self.grid.rows(), self.grid.shown_lines()))
             self.grid = self.main
             self.alternate = None
         self.grid.scroll_region = region
 
-    def screen_lines(self) -> list[Line]:
-        """Return the written lines of the alternate screen, after a note if it keeps screens."""
-        shown = self.alternate.shown_lines() if self.alternate else []
-        return [_SCREEN, *shown] if shown and self.keeps_screens else shown
+    def take_drawing_for_lines(self) -> None:
+        """Take what is drawn on the main screen from here on for lines."""
+        self._separates_drawing = False
+        self.main.take_drawing_for_lines()
+
+    def _draw(self) -> None:
+        """Note that a program draws on the screen from here on."""
+        if self._separates_drawing and not self.is_drawn_on:
+            self.rows_before = [] if self._is_cleared else self.grid.rows()
+            self.main.draw(is_begun=self._is_cleared)
+        elif self.main.is_drawn_on:
+            self.main.draw(is_begun=False)
+        self._is_cleared = False
+
+    def _end_drawing(self, *, is_restored: bool = False) -> None:
+        """Note that what is written to the main screen from here on are lines."""
+        self._is_cleared = False
+        if self.main.is_drawn_on and self.alternate is None:
+            self.main.end_drawing(is_restored=is_restored)
 
     def write(self, text: str) -> None:
         """Write text, and settle the rows that it has moved off the screen."""
@@ -128,6 +165,9 @@ class Interpreter:
             self.grid.put_line(visible)
         else:
             self._interpret(line)
+        if self._is_home:
+            self._leave_home(is_erased=False)
+        self._is_cleared = False
         if has_return:
             self.grid.return_carriage()
         self.grid.feed_line()
@@ -150,6 +190,7 @@ class Interpreter:
         if max(map(len, expanded)) > self.grid.columns:
             return text
         self.grid.put_lines(lines)
+        self._is_cleared = False
         return rest
 
     def mark_line(self, cursor: int) -> None:
@@ -159,13 +200,17 @@ class Interpreter:
 
     def _is_at_new_row(self) -> bool:
         """Tell whether the next line, if it is plain, can be stored as it is."""
-        return not self.is_editing and self.sets.is_usual and self.grid.is_at_new_row()
+        is_free = not self.is_editing and not self._is_home and self.sets.is_usual
+        return is_free and self.grid.is_at_new_row()
 
     def _interpret(self, text: str) -> None:
         for match in TOKEN.finditer(text):
             parameters, final, escape, characters, control = match.groups()
             last = self._last
             self._last = ""
+            is_erased, self._is_erased = self._is_erased, False
+            if self._is_home:
+                self._leave_home(is_erased=final == "J")
             if characters:
                 self._print(characters)
                 if characters[-1].isascii():
@@ -173,7 +218,7 @@ class Interpreter:
             elif final == "b":
                 self._repeat(last, parameters)
             elif final:
-                self._control_sequence(parameters, final)
+                self._control_sequence(parameters, final, is_erased=is_erased)
             elif escape:
                 self._escape_sequence(escape)
             elif control:
@@ -200,6 +245,7 @@ class Interpreter:
         elif control == "\t":
             self.grid.tab()
         elif control in "\n\v\f":
+            self._is_cleared = False
             self.grid.feed_line()
         elif control in (SHIFT_OUT, SHIFT_IN):
             self.sets = self.sets.after(control)
@@ -217,10 +263,14 @@ class Interpreter:
                 grid.reverse_feed_line()
             case "7":  # DECSC
                 self._saved = (*grid.cursor, self.sets)
+                self._was_drawn_on = self.main.is_drawn_on
             case "8":  # DECRC
                 row, column, self.sets = self._saved
+                if not self._was_drawn_on:
+                    self._end_drawing(is_restored=True)
                 grid.move_to(row, column)
             case "c":  # RIS
+                self._end_drawing()
                 grid.clear()
                 grid.move_to(0, 0)
                 grid.scroll_region = None
@@ -229,7 +279,7 @@ class Interpreter:
             case "(0" | "(B" | ")0" | ")B":
                 self.sets = self.sets.after(sequence)
 
-    def _control_sequence(self, parameters: str, final: str) -> None:
+    def _control_sequence(self, parameters: str, final: str, *, is_erased: bool) -> None:
         if final == "m":  # SGR: the most frequent sequence shows nothing
             return
         sequence = control_sequence(parameters, final)
@@ -249,8 +299,31 @@ class Interpreter:
             erase = grid.erase_in_display if name == "J" else grid.erase_in_line  # ED and EL
             if numbers[0] <= _MAX_ERASURE:
                 erase(numbers[0])
+            self._is_erased = name == "J"
         else:
+            if name in _PLACES:
+                self._move(numbers, is_erased=is_erased, has_column=name != "d")
             self._set(name, numbers)
+
+    def _leave_home(self, *, is_erased: bool) -> None:
+        """Note that something follows a move to the first place: the screen is erased, or not."""
+        self._is_home = False
+        if is_erased and not self._is_cursor_hidden:
+            self._is_cleared = not self.is_drawn_on
+            return
+        self._draw()
+        if is_erased:
+            self.rows_before = []
+
+    def _move(self, numbers: list[int], *, is_erased: bool, has_column: bool) -> None:
+        """Note that the cursor moves to a place."""
+        is_first = has_column and max(numbers[:2]) <= 1
+        if not is_first:
+            self._draw()
+        elif is_erased and not self._is_cursor_hidden:
+            self._is_cleared = not self.is_drawn_on
+        else:
+            self._is_home = True
 
     def _set(self, name: str, numbers: list[int]) -> None:
         """Set the cursor, the scroll region or modes."""
@@ -258,6 +331,8 @@ class Interpreter:
             case "H" | "f":  # CUP and HVP
                 row, column = [*numbers, 1][:2]  # they count from 1, and 0 means 1
                 self.grid.move_to(max(row, 1) - 1, max(column, 1) - 1)
+            case "d":  # VPA
+                self.grid.move_to_row(max(numbers[0], 1))
             case "r":  # DECSTBM
                 self._set_scroll_region(*numbers[:2])
             case "s":  # SCOSC
@@ -270,9 +345,17 @@ class Interpreter:
                     if mode in _ALTERNATE_SCREEN:
                         self.switch_screen(is_alternate=is_on)
                     elif mode == _BRACKETED_PASTE:
-                        if self.is_editing and not is_on:
-                            self.grid.end_editing()
-                        self.is_editing = is_on
+                        self._edit(is_on=is_on)
+                    elif mode == _CURSOR:
+                        self._is_cursor_hidden = not is_on
+
+    def _edit(self, *, is_on: bool) -> None:
+        """Note that a line editor begins or ends."""
+        if is_on:
+            self._end_drawing()
+        elif self.is_editing:
+            self.grid.end_editing()
+        self.is_editing = is_on
 
     def _set_scroll_region(self, first: int, last: int = 0) -> None:
         """Set the rows that scroll, counted from 1; 0 means the first or the last row.

@@ -7,8 +7,10 @@ import functools
 import itertools
 import operator
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
+
+from .marks import with_command
 
 TAB_COLUMNS = 8
 # The variation selector that asks for a character as emoji.
@@ -34,8 +36,14 @@ _WIDTHS = (
 _NO_WIDTH = ("Mn", "Me", "Cf", "Zl", "Zp")
 # tmux 3.3 stores up to 21 bytes per cell, newer versions up to 32.
 _MAX_CELL_BYTES = 32
-# The content of a forgotten cell, which shows nothing. Terminals ignore NUL.
+# Precedes the content of a forgotten cell, which the screen shows, but no line. Terminals ignore
+# NUL, so no content contains it.
 FORGOTTEN = "\0"
+# Precedes the content of a cell that was there before the last keys were sent.
+_BEFORE_KEYS = "\1"
+_MARKS = (FORGOTTEN, _BEFORE_KEYS)
+# Begins a line of ours: clean text from a program never contains this character.
+NOTE = "\x02"
 # Longer lines are settled in parts, so that no operation takes time that grows with the length.
 _MAX_LINE_ROWS = 500
 # Cached widths: more different characters than most screens show in any language.
@@ -52,6 +60,9 @@ class Line(NamedTuple):
         goes_on: The line is very long, and the next `Line` continues it.
         begins_at: Where in the output the line begins, if known: no later output has changed an
             earlier line, so what follows can be read from there.
+        is_drawn: A program drew it on the screen, where other text may precede it or follow it.
+        command: The mark of the command that a shell was given by what is typed in the line.
+        since_keys: The text that was written since the last keys were sent; None for all of it.
     """
 
     text: str
@@ -59,10 +70,48 @@ class Line(NamedTuple):
     is_command: bool = False
     goes_on: bool = False
     begins_at: int | None = None
+    is_drawn: bool = False
+    command: str | None = None
+    since_keys: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """The text, with the command in place of what was typed for it."""
+        if self.command is None:
+            return self.text
+        return with_command(self.text, self.command) or self.text
+
+    @property
+    def new(self) -> "Line":
+        """The line with only what was written since the last keys were sent."""
+        return self if self.since_keys is None else self._replace(text=self.since_keys)
+
+
+class Screen(NamedTuple):
+    """What a program had drawn when it was done with the screen.
+
+    Attributes:
+        rows: The rows of the screen.
+        lines: What was written to the alternate screen; empty if it was drawn on the main one.
+    """
+
+    rows: Sequence[str]
+    lines: Sequence[Line] = ()
+
+
+class Gap(NamedTuple):
+    """Output that was passed over: its bytes, and how many lines ended in it, as far as known."""
+
+    size: int
+    lines: int
+
+
+Event = Line | Screen | Gap
 
 # An empty line with no flag set.
 EMPTY_LINE = Line("")
+# Comes before what was written to the alternate screen.
+SCREEN_NOTE = Line(f"{NOTE}[screen]")
 
 
 class Row:
@@ -80,9 +129,14 @@ class Row:
         is_command: Keys were sent while a line editor had its cursor in the row.
         is_old: The row was forgotten, and nothing has been written to it since.
         begins_at: As `Line.begins_at`, of the line that begins with the row.
+        is_drawn: As `Line.is_drawn`.
+        command: As `Line.command`, of the line that begins with the row.
     """
 
-    __slots__ = ("begins_at", "cells", "is_command", "is_edited", "is_old", "is_wrapped", "text")
+    __slots__ = (
+        *("begins_at", "cells", "command", "is_command", "is_drawn", "is_edited", "is_old"),
+        *("is_wrapped", "text"),
+    )
 
     def __init__(self, text: str = "", *, is_wrapped: bool = False) -> None:
         self.text = text
@@ -91,12 +145,34 @@ class Row:
         self.is_edited = False
         self.is_command = False
         self.is_old = False
+        self.is_drawn = False
         self.begins_at: int | None = None
+        self.command: str | None = None
 
     def __str__(self) -> str:
-        if self.cells is None:
-            return self.text
-        return "".join(self.cells)
+        """Return what the screen shows."""
+        return self.marked_text.replace(FORGOTTEN, "").replace(_BEFORE_KEYS, "")
+
+    @property
+    def marked_text(self) -> str:
+        """The text, with the marks of its cells."""
+        return self.text if self.cells is None else "".join(self.cells)
+
+    @property
+    def new_text(self) -> str:
+        """The text, with only `FORGOTTEN` in each forgotten cell."""
+        return self._without(FORGOTTEN).replace(_BEFORE_KEYS, "")
+
+    @property
+    def text_since_keys(self) -> str:
+        """The same for what was written since the last keys were sent."""
+        return self._without(*_MARKS)
+
+    def _without(self, *marks: str) -> str:
+        text = self.marked_text
+        if self.cells is None or not any(mark in text for mark in marks):
+            return text
+        return "".join([FORGOTTEN if cell[:1] in marks else cell for cell in self.cells])
 
     def __deepcopy__(self, _: object) -> "Row":
         """Return a copy, in a tenth of the time that copying cell by cell takes."""
@@ -105,7 +181,9 @@ class Row:
         other.is_edited = self.is_edited
         other.is_command = self.is_command
         other.is_old = self.is_old
+        other.is_drawn = self.is_drawn
         other.begins_at = self.begins_at
+        other.command = self.command
         return other
 
     def cleared(self) -> "Row":
@@ -131,7 +209,7 @@ class Row:
         """Prepare the row for text at the cursor's column, which a line editor may write."""
         if is_edited:
             self.is_edited = True
-        elif self.is_command and column == 0 and not str(self).strip(" "):
+        elif self.is_command and column == 0 and not self.new_text.strip(" "):
             # The line editor left its line empty, so program output begins here.
             self.is_command = False
         self.is_old = False
@@ -185,17 +263,22 @@ class Row:
         del cells[width:]
         self._fill(width)
 
-    def replace(self, text: str) -> None:
-        """Replace the content of the row."""
-        self.text = text
-        self.cells = None
-
     def forget(self) -> None:
-        """Blank out the content, which keeps its place, until something is written to the row."""
-        cells = self.edit()
-        cells[:] = [cell and FORGOTTEN for cell in cells]
+        """Hide the content from lines, until something is written to the row."""
+        self._mark(FORGOTTEN)
         self.is_old = True
-        self.begins_at = None
+        self.is_drawn = False
+        self.begins_at = self.command = None
+
+    def keys_sent(self) -> None:
+        """Note that the content was there before keys were sent."""
+        self._mark(_BEFORE_KEYS)
+
+    def _mark(self, mark: str) -> None:
+        cells = self.edit()
+        if mark == FORGOTTEN:
+            cells[:] = [cell.removeprefix(_BEFORE_KEYS) for cell in cells]
+        cells[:] = [mark + cell if cell and cell[0] not in _MARKS else cell for cell in cells]
 
     def _fill(self, width: int) -> None:
         if self.is_wrapped:
@@ -270,6 +353,16 @@ def text_of(lines: Iterable[Line]) -> str:
     return "".join([line.text if line.goes_on else line.text + "\n" for line in lines])
 
 
+def annotated(events: Iterable[Event]) -> Iterator[Line]:
+    """Yield lines with the commands that shells were given, and alternate screens after a note."""
+    for event in events:
+        if isinstance(event, Line):
+            yield event if event.command is None else event._replace(text=event.shown)
+        elif isinstance(event, Screen) and event.lines:
+            yield SCREEN_NOTE
+            yield from event.lines
+
+
 def new_at_start(rows: Sequence[Row]) -> list[Row]:
     """Return the rows before the first one that is not new."""
     return list(itertools.takewhile(operator.attrgetter("is_new"), rows))
@@ -280,18 +373,19 @@ def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
 
     `goes_on`: the line continues in more rows.
     """
-    if len(rows) == 1:  # the usual case, in half the time of the general one
-        [row] = rows
-        if row.is_old:
-            return []
-        text = _without_forgotten(str(row))
-        return [Line(text, row.is_edited, row.is_command, goes_on, row.begins_at)]
     if all(row.is_old for row in rows):
         return []
-    text = _without_forgotten("".join(map(str, rows)))
+    marked = "".join([row.marked_text for row in rows])
+    text, since = marked, None
+    if FORGOTTEN in marked or _BEFORE_KEYS in marked:
+        text = _without_forgotten("".join([row.new_text for row in rows]))
+    if _BEFORE_KEYS in marked:
+        since = _without_forgotten("".join([row.text_since_keys for row in rows]))
     is_edited = any(row.is_edited for row in rows)
     is_command = any(row.is_command for row in rows)
-    return [Line(text, is_edited, is_command, goes_on, rows[0].begins_at)]
+    is_drawn = any(row.is_drawn for row in rows)
+    begins_at, command = rows[0].begins_at, rows[0].command
+    return [Line(text, is_edited, is_command, goes_on, begins_at, is_drawn, command, since)]
 
 
 def _without_forgotten(text: str) -> str:
@@ -300,21 +394,21 @@ def _without_forgotten(text: str) -> str:
 
 
 class History:
-    """Settled lines, until they are taken.
+    """Settled lines, and what was drawn between them, until they are taken.
 
     `begun` holds the settled rows of a line that continues in rows that are not settled.
     """
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[Event] = []
         self.begun: list[Row] = []
 
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Settle rows; the first one continues the line that has begun."""
         for row in rows:
-            is_plain = row.cells is None and FORGOTTEN not in row.text
-            if is_plain and not row.is_wrapped and not self.begun:
-                self.lines.append(Line(row.text, begins_at=row.begins_at))
+            if row.cells is None and not row.is_wrapped and not self.begun:
+                line = Line(row.text, begins_at=row.begins_at, command=row.command)
+                self.lines.append(line)
                 continue
             self.begun.append(row)
             if not row.is_wrapped or len(self.begun) == _MAX_LINE_ROWS:
@@ -327,8 +421,8 @@ class History:
             self.lines += joined(self.begun)
             self.begun = []
 
-    def take(self) -> list[Line]:
-        """Return the lines that have been settled since the last call."""
+    def take(self) -> list[Event]:
+        """Return what has been settled since the last call."""
         lines = self.lines
         self.lines = []
         return lines

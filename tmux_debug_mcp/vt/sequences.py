@@ -58,7 +58,7 @@ _INVISIBLE = r"""
     [\033\a\017\0\030] (?:
         (?<! \033 )                                   # a control character
         | \[ [0-?]* m                                 # colours and attributes
-        | \[ \? (?! [0-9;]* (?<! [0-9] ) 0* (?:47|1047|1049|2004) [;hl] )
+        | \[ \? (?! [0-9;]* (?<! [0-9] ) 0* (?:47|1047|1049|2004%s) [;hl] )
           [0-9;]* [hl]                                # modes, but screens and pastes
         | (?! \(0 | \)[0B] ) [ -/]+ [0-~]             # designations of the usual sets, and others
         | [=>\\]                                      # the keypad's modes, and ST
@@ -67,9 +67,10 @@ _INVISIBLE = r"""
     )
 """
 # What has no effect anywhere, as long as the usual character sets are in use.
-INVISIBLE = re.compile(_INVISIBLE % "", re.VERBOSE)
-# What has no effect on a new, empty row, where there is nothing to erase either.
-FRESH_INVISIBLE = re.compile(_INVISIBLE % r"| \[ 0? K", re.VERBOSE)
+INVISIBLE = re.compile(_INVISIBLE % ("", ""), re.VERBOSE)
+# What has no effect on a new, empty row, where there is nothing to erase either, nor on whether a
+# program draws on the screen, as that of the cursor's visibility.
+FRESH_INVISIBLE = re.compile(_INVISIBLE % ("|25", r"| \[ 0? K"), re.VERBOSE)
 
 # Sequences that no terminal answers, without the escape character.
 _SILENT = rb"""(?:

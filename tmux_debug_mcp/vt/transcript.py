@@ -10,8 +10,8 @@ Rules, measured against tmux:
    Letters of the line drawing set become the characters that a terminal shows for them.
 2. A line that wraps at the width of the terminal is one line.
 3. While the alternate screen is on, it is shown after the lines of the main screen. When it is
-   switched off, it disappears, unless the transcript `keeps_screens`: then its last state stays
-   there, after a note.
+   switched off, it disappears; what it showed last is told among the settled lines. So is what was
+   drawn on the main screen, if the transcript `separates_drawing`, since that is no line.
 4. An incomplete end (part of a character or of a sequence, or a carriage return that may belong to
    a line feed) is held back until more bytes come. Only the beginning of a sequence that is too
    long is held; the rest is dropped as it comes. tmux also gives up on a string after 5 s, which
@@ -21,10 +21,12 @@ Rules, measured against tmux:
    ended, even if its last row is full; here tmux joins the two.
 """
 
+from collections.abc import Iterable
+
 from .charsets import CharacterSets
 from .interpreter import Interpreter
 from .marks import BEGIN, with_command
-from .rows import History, Line, text_of
+from .rows import EMPTY_LINE, SCREEN_NOTE, Event, History, Line, annotated, text_of
 from .sequences import CANCEL, MAX_HELD_BYTES, STRING, unfinished
 from .sizes import COLUMNS, ROWS
 
@@ -38,14 +40,18 @@ _MAX_TYPED_ROWS = 6
 class Transcript:
     """The lines of a terminal's output, which is fed in pieces of any size.
 
-    Once it `shows_commands`, each command that a shell is given replaces the line that was typed
-    for it.
+    Attributes:
+        size: The columns and rows of the terminal.
     """
 
-    def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
-        self.shows_commands = False
+    def __init__(
+        self, columns: int = COLUMNS, rows: int = ROWS, *, separates_drawing: bool = False
+    ) -> None:
+        self.size = columns, rows
         self._history = History()
-        self._interpreter = Interpreter(columns, rows, self._history)
+        self._interpreter = Interpreter(
+            columns, rows, self._history, separates_drawing=separates_drawing
+        )
         self._held = b""
         self._held_before = 0  # how many of the held bytes are from before what was to be shown
         self._characters_since_mark = 0
@@ -66,13 +72,19 @@ class Transcript:
         return len(self._held) - self._held_before
 
     @property
-    def keeps_screens(self) -> bool:
-        """Whether what the alternate screen showed last stays, after a note."""
-        return self._interpreter.keeps_screens
+    def is_drawn_on(self) -> bool:
+        """Whether a program draws on the screen."""
+        return self._interpreter.is_drawn_on
 
-    @keeps_screens.setter
-    def keeps_screens(self, keeps: bool) -> None:
-        self._interpreter.keeps_screens = keeps
+    @property
+    def is_alternate(self) -> bool:
+        """Whether the alternate screen is on."""
+        return self._interpreter.alternate is not None
+
+    @property
+    def rows_before(self) -> list[str]:
+        """The rows of the screen when the program began that draws on it."""
+        return self._interpreter.rows_before
 
     def restore(
         self, *, sets: CharacterSets, is_editing: bool = False, sequence: bytes = b""
@@ -91,9 +103,7 @@ class Transcript:
             self._held_before = 0
         self._hold(rest)
         text = data[: len(data) - len(rest)].decode(errors="replace")
-        if self.shows_commands:
-            text = self._write_commands(text)
-        self._write(text)
+        self._write(self._write_commands(text))
 
     def mark_line(self, cursor: int) -> None:
         """Note that what was fed ends at this cursor. If a line begins there, it will say so."""
@@ -111,7 +121,7 @@ class Transcript:
             self._write(text[position : mark.start()])
             if self._characters_since_mark >= _MIN_TYPED_CHARACTERS:
                 self._characters_since_mark = 0
-                self._show_command(mark[1])
+                self._note_command(mark[1])
             position = mark.end()
         return text[position:]
 
@@ -121,23 +131,34 @@ class Transcript:
             text = STRING.sub(CANCEL, text)
         self._interpreter.write(text)
 
-    def _show_command(self, command: str) -> None:
-        """Replace the nearest line that was typed for a command with the one in its mark."""
+    def _note_command(self, command: str) -> None:
+        """Note the command in a mark with the nearest line that was typed for one."""
         for rows in self._interpreter.grid.lines_above_cursor(_MAX_TYPED_ROWS):
-            line = with_command("".join(map(str, rows)), command)
-            if line is None:
-                continue
-            # The line keeps its number of rows, so that the screen does not move.
-            first, *others = rows
-            first.replace(line)
-            for row in others:
-                row.replace("")
-            self._interpreter.grid.unmark_lines()
-            return
+            if with_command("".join(map(str, rows)), command) is not None:
+                rows[0].command = command
+                self._interpreter.grid.unmark_lines()
+                return
 
-    def keys_sent(self) -> None:
+    def expect_editor(self) -> None:
         """Note that keys are sent to a line editor now, which will echo them in its line."""
         self._interpreter.grid.mark_command()
+
+    def keys_sent(self) -> None:
+        """Note that keys are sent now: lines tell what was written since then."""
+        self._interpreter.main.keys_sent()
+
+    def line_begins_at(self) -> int | None:
+        """Return where in the output the cursor's line begins, if it is the last and known."""
+        return None if self.is_drawn_on else self._interpreter.main.line_begins_at()
+
+    def end_lines(self) -> None:
+        """Settle the lines of a screen that a program draws on."""
+        if self.is_drawn_on:
+            self._interpreter.main.end_lines()
+
+    def take_drawing_for_lines(self) -> None:
+        """Take what is drawn on the main screen from here on for lines."""
+        self._interpreter.take_drawing_for_lines()
 
     def begin_alternate(self) -> None:
         """Switch to the alternate screen, unless it is on."""
@@ -152,31 +173,44 @@ class Transcript:
         if terminal.alternate is not None:
             terminal.alternate.forget(has_cursor=True)
 
-    def take_settled(self) -> list[Line]:
-        """Return the lines that have been settled since the last call."""
+    def take_events(self) -> list[Event]:
+        """Return what has been settled since the last call: lines, and what was drawn."""
         return self._history.take()
 
-    def text(self) -> str:
-        """Return all lines since the start or the last `take_settled`, joined by line feeds."""
-        lines = [*self._history.lines, *self.open_lines()]
-        return text_of(lines)[:-1]
+    def take_settled(self, *, is_annotated: bool = False) -> list[Line]:
+        """Return the lines that have been settled since the last call."""
+        return _lines(self._history.take(), is_annotated=is_annotated)
 
-    def screen(self) -> str:
+    def text(self, *, is_annotated: bool = False) -> str:
+        """Return all lines since the start or the last call of `take_settled`.
+
+        They are joined by line feeds.
+        """
+        settled = _lines(self._history.lines, is_annotated=is_annotated)
+        return text_of([*settled, *self.open_lines(is_annotated=is_annotated)])[:-1]
+
+    def rows(self) -> list[str]:
         """Return the rows of the screen, without trailing blanks and trailing empty rows."""
-        return self._interpreter.grid.text()
+        return self._interpreter.grid.rows()
 
     def main_lines(self) -> list[Line]:
         """Return the lines of the main screen that are not settled."""
         return self._interpreter.main.lines()
 
-    def open_lines(self) -> list[Line]:
+    def open_lines(self, *, is_annotated: bool = False) -> list[Line]:
         """Return the lines that are not settled. The last one is incomplete and may be empty."""
         lines = self.main_lines()
-        if self._interpreter.alternate is None:
-            return lines
-        if lines and not lines[-1].text:
-            lines.pop()  # the cursor's line when the screen was switched
-        shown = self._interpreter.screen_lines()
-        if shown and shown[-1].text:
-            shown.append(Line(""))  # what follows the alternate screen begins a line
-        return lines + shown
+        if self._interpreter.alternate is not None:
+            if lines and not lines[-1].text:
+                lines.pop()  # the cursor's line when the screen was switched
+            shown = self._interpreter.alternate.shown_lines()
+            lines += [SCREEN_NOTE] * (is_annotated and bool(shown)) + shown
+            if not shown or shown[-1].text:
+                lines.append(EMPTY_LINE)  # what follows the alternate screen begins a line
+        return list(annotated(lines)) if is_annotated else lines
+
+
+def _lines(events: Iterable[Event], *, is_annotated: bool) -> list[Line]:
+    if is_annotated:
+        return list(annotated(events))
+    return [event for event in events if isinstance(event, Line)]

@@ -1,0 +1,164 @@
+"""The text of a pane: what was printed from a cursor on, as its log grows, without a second look.
+
+Waits, steps and their reports read it: it has the lines and the screens, knows where a program
+draws, and tells the echo of keys from output.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from tmux_debug_mcp.turns import TURN_WORK, Turns, next_turn
+from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
+from tmux_debug_mcp.vt.rows import Event, Gap, Line
+from tmux_debug_mcp.vt.transcript import Transcript
+
+from .log import Log
+from .pacing import LINE_WORK, pieces, work_of
+from .positioning import transcript_from
+
+# The output after keys is read line by line up to this much, so that lines know where they begin.
+_BY_LINES_BYTES = 1 << 18
+
+
+class PaneText:
+    """What was printed from a cursor on, as far as the log was read. Make one with `since`.
+
+    It begins with the screen as it was at the cursor, whose lines are not new. `sent` holds the
+    keys that were sent to the pane, oldest first. More may be added meanwhile.
+
+    Attributes:
+        position: The cursor that it has reached.
+        unseen_bytes: How many bytes were trimmed, or passed over, before it reached them.
+        is_at_line_end: The last bytes that it read end with a line feed.
+    """
+
+    def __init__(
+        self, log: Log, cursor: int, sent: Sequence[Typed], transcript: Transcript
+    ) -> None:
+        self.position = cursor
+        self.unseen_bytes = 0
+        self.is_at_line_end = False
+        self._log = log
+        self._sent = sent
+        sent_before = [keys for keys in sent if keys.cursor < cursor]
+        self._echo = Echo(sent_before)
+        self._last_expected = max((keys.number for keys in sent_before), default=-1)
+        self._transcript = transcript
+        self._start = cursor
+        self._events: list[Event] = []
+        self._by_lines_to = cursor + _BY_LINES_BYTES
+
+    @classmethod
+    async def since(cls, log: Log, cursor: int, sent: Sequence[Typed] = ()) -> Self:
+        """Return the text from a cursor on, which the log must have reached."""
+        return cls(log, cursor, sent, await transcript_from(log, cursor))
+
+    @property
+    def seen_to(self) -> int:
+        """The cursor before what is unfinished at the position."""
+        return self.position - self._transcript.held_bytes
+
+    @property
+    def is_drawn_on(self) -> bool:
+        """Whether a program draws on the screen."""
+        return self._transcript.is_drawn_on
+
+    @property
+    def is_alternate(self) -> bool:
+        """Whether the alternate screen is on."""
+        return self._transcript.is_alternate
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows of the screen."""
+        return self._transcript.rows()
+
+    @property
+    def rows_before(self) -> list[str]:
+        """The rows of the screen when the program began that draws on it."""
+        return self._transcript.rows_before
+
+    @property
+    def open_lines(self) -> list[Line]:
+        """The lines of the main screen that may still change; the last one is incomplete."""
+        return self._transcript.main_lines()
+
+    async def advance(self, end: int, max_bytes: int) -> tuple[list[Event], list[str]]:
+        """Read the next bytes, at most a turn's work, and not beyond where keys were sent.
+
+        Returns what can't change any more, and the text of all lines since the last keys that are
+        new, or may have changed, without echo.
+        """
+        await next_turn()
+        is_resized = self._transcript.size != (self._log.columns, self._log.rows)
+        if self.position < self._log.kept_from or (is_resized and self.position == self._start):
+            await self.skip_to(self.position)
+        next_keys = self._expect_echo()
+        if next_keys is not None:
+            end = min(end, next_keys.cursor)
+        data = self._log.read(self.position, min(max_bytes, end - self.position))
+        data = next(pieces(data), b"")
+        turns = Turns()
+        for part in self._parts(data):
+            await turns.take(min(work_of(part) + LINE_WORK, TURN_WORK))
+            self._transcript.feed(part)
+            self.position += len(part)
+            if part.endswith(b"\n"):
+                self._transcript.mark_line(self.position)
+        if data:
+            self.is_at_line_end = data.endswith(b"\n")
+        events, self._events = [*self._events, *self._transcript.take_events()], []
+        settled = [event.new for event in events if isinstance(event, Line)]
+        return events, self._echo.without(settled, [line.new for line in self.open_lines])
+
+    def _parts(self, data: bytes) -> Iterator[bytes]:
+        """Yield output in lines, or many lines at once."""
+        start = 0
+        while start < len(data):
+            is_by_lines = self.position < self._by_lines_to
+            find = data.find if is_by_lines else data.rfind
+            end = find(b"\n", start) + 1 or len(data)
+            yield data[start:end]
+            start = end
+
+    async def skip_to(self, cursor: int, lines: int = 0) -> None:
+        """Go on at a cursor, or where what is kept begins. What comes before is passed over.
+
+        So many lines end there.
+        """
+        begin, open_lines = self.position, self.open_lines
+        self.position = -1
+        while self.position < cursor:  # the log may be trimmed meanwhile
+            self.position = cursor = max(cursor, self._log.kept_from)
+            self._transcript = await transcript_from(self._log, cursor)
+            cursor = max(cursor, self._log.kept_from)
+        if cursor > begin:
+            self.unseen_bytes += cursor - begin
+            self._events += [*open_lines, Gap(cursor - begin, lines)]
+
+    def keys_sent(self) -> int | None:
+        """Treat all lines so far as old: only what is printed from now on is new.
+
+        Return where the line begins that they are typed in, if it is the last and known.
+        """
+        self._transcript.end_lines()
+        self._by_lines_to = self.position + _BY_LINES_BYTES
+        self._echo.without([line.new for line in self.open_lines], ())  # to use up their echo
+        self._transcript.keys_sent()
+        return self._transcript.line_begins_at()
+
+    def _expect_echo(self) -> Typed | None:
+        """Expect the echo of the keys that were sent up to the position; return the next ones."""
+        not_expected = [keys for keys in self._sent if keys.number > self._last_expected]
+        for keys in not_expected:
+            if keys.cursor > self.position:
+                return keys
+            self._last_expected = keys.number
+            echoes = keys.echoes
+            if echoes is Echoes.PROGRAM and self._transcript.is_editing:
+                echoes = Echoes.EDITOR
+            if echoes is Echoes.EDITOR:
+                self._transcript.expect_editor()
+            self._echo.expect(dataclasses.replace(keys, echoes=echoes))
+        return None
