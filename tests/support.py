@@ -325,10 +325,7 @@ def pauses() -> Iterator[float]:
 async def begun(pane: Pane) -> None:
     """Wait until the command of a pane has begun."""
     with anyio.fail_after(PATIENCE_S):
-        while not await pane.ending():
-            below = [processes.read_stat(pid) for pid in processes.children(pane.leader.pid)]
-            if any(process and not process.is_fork for process in below):
-                return
+        while (leader := pane.place.living_leader()) and not leader.has_begun_command:
             await anyio.sleep(0.001)
 
 

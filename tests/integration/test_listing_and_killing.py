@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -9,11 +10,14 @@ import anyio.lowlevel
 import orjson
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, Tools, eventually, python, run_directories
+from support import PATIENCE_S, Gate, Tools, eventually, python, run_directories
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.panes import creation
 from tmux_debug_mcp.panes.looking.snapshot import look
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.place import Place
 
 
 async def rows(tools: Tools) -> list[dict[str, Any]]:
@@ -239,6 +243,37 @@ async def test_kill_of_a_stopped_pane_ends_it(tools: Tools) -> None:
 
     assert "killed by SIGHUP" in text
     assert tools.engine.panes == []
+
+
+@with_times(kill_grace_s=PATIENCE_S, kill_s=PATIENCE_S)
+@pytest.mark.parametrize("follows", ['cd -- "$7"', 'exec "$@"'], ids=["fork", "exec"])
+async def test_kill_signals_a_command_that_is_just_beginning_once_it_has_begun(
+    tools: Tools, gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, follows: str
+) -> None:
+    """Until then, pane.sh and its fork, which may still have its traps, catch all signals."""
+    script = creation._PANE_SH.read_text()
+    assert script.count(follows) == 1
+    slow = tmp_path / "pane.sh"
+    slow.write_text(script.replace(follows, f"trap : HUP TERM; read -r _ <{gate}; {follows}"))
+    monkeypatch.setattr(creation, "_PANE_SH", slow)
+    await tools.blocks("create_pane", command="exec cat", timeout_s=0)
+    end_processes, kills = Place.end_processes, []
+    answers = []
+
+    async def noted_end(place: Place, clock: Clock, *arguments: Any) -> None:  # noqa: ANN401
+        kills.append(place)
+        await end_processes(place, clock, *arguments)
+
+    async def kill() -> None:
+        answers.append(await tools.blocks("kill_pane", pane_id="debug-1"))
+
+    monkeypatch.setattr(Place, "end_processes", noted_end)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(kill)
+        await eventually(lambda: bool(kills))
+        await gate.open()
+
+    assert answers[0][0].startswith("Killed pane 'debug-1' (killed by SIGHUP after ")
 
 
 @with_times(mark_s=0.1, kill_s=0.1)

@@ -84,6 +84,12 @@ class Stat:
         self.has_waited = has_waited
 
     @property
+    def has_begun_command(self) -> bool:
+        """Whether this is a pane.sh whose command has called execve(2), or has ended."""
+        below = map(read_stat, children(self.pid))
+        return any(stat and not stat.is_fork for stat in below) or self.has_ended_command
+
+    @property
     def has_ended_command(self) -> bool:
         """Whether this is a pane.sh whose command has ended. From then on, it ignores SIGTTIN.
 

@@ -50,7 +50,8 @@ class Place:
         These are the descendants of pane.sh, and the orphans that the supervisor has adopted and
         that are in the pane's session or carry its tag. pane.sh itself is left alone, so it can
         report how its command ended. Each process first gets the signals and SIGCONT, and SIGKILL
-        after the grace period.
+        after the grace period. A command that has not begun gets them once it has: until then,
+        pane.sh and its fork catch them.
         """
         times = clock.times
         begin = clock.now()
@@ -58,10 +59,14 @@ class Place:
         if self.living_leader():
             processes.send_signals([self.leader.pid], signal.SIGCONT)
         while clock.now() < begin + times.kill_s:
+            grace_left_s = begin + grace_s - clock.now()
+            leader = self.living_leader()
+            if grace_left_s > 0 and leader and not leader.has_begun_command:
+                await clock.sleep(times.fast_poll_s)
+                continue
             living = self.members()
             if not living:
                 return
-            grace_left_s = begin + grace_s - clock.now()
             if grace_left_s > 0:
                 new = [pid for pid in living if pid not in signalled]
                 processes.send_signals(new, *signals, signal.SIGCONT)

@@ -273,10 +273,5 @@ class Terminal:
         """Return whether the pane's command has called execve(2), or has ended."""
         if not self._is_begun:
             leader = processes.read_living(self._leader.pid, self._leader.starttime)
-            if leader is None or leader.has_ended_command:
-                self._is_begun = True
-            else:
-                children = processes.children(leader.pid)
-                command = processes.read_stat(children[0]) if children else None
-                self._is_begun = command is not None and not command.is_fork
+            self._is_begun = leader is None or leader.has_begun_command
         return self._is_begun
