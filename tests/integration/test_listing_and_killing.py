@@ -10,7 +10,7 @@ import anyio.lowlevel
 import orjson
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, Gate, Tools, eventually, python, run_directories
+from support import PATIENCE_S, Gate, Tools, ask_until, eventually, python, run_directories
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
@@ -274,6 +274,24 @@ async def test_kill_signals_a_command_that_is_just_beginning_once_it_has_begun(
         await gate.open()
 
     assert answers[0][0].startswith("Killed pane 'debug-1' (killed by SIGHUP after ")
+
+
+async def test_what_pane_sh_runs_after_its_command_is_not_of_the_pane(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command may end while its processes are listed."""
+    await tools.create("exec cat")
+    place = tools.engine.panes[0].place
+    descendants = processes.descendants
+
+    def ends_while_listed(pid: int) -> list[int]:
+        processes.send_signals(descendants(pid), signal.SIGKILL)
+        ask_until(lambda: tools.engine.panes[0].has_exited, bool)
+        return [pid]  # as if this were its sleep
+
+    monkeypatch.setattr(processes, "descendants", ends_while_listed)
+
+    assert place.members() == []
 
 
 @with_times(mark_s=0.1, kill_s=0.1)

@@ -78,11 +78,12 @@ class Place:
 
     def members(self) -> list[int]:
         """Return the living processes that belong to the pane: descendants first, then orphans."""
-        living: list[int] = []
+        living = processes.descendants(self.leader.pid) if self.living_leader() else []
+        # After its command, pane.sh only waits for tmux to read all output. Looked at last, since
+        # the command may have just ended: what it has left is an orphan then.
         leader = self.living_leader()
-        # After its command, pane.sh only waits for tmux to read all output.
-        if leader and not leader.has_ended_command:
-            living += processes.descendants(leader.pid)
+        if leader is None or leader.has_ended_command:
+            living.clear()
 
         def is_orphan(stat: processes.Stat) -> bool:
             if stat.starttime < self.leader.starttime:
