@@ -1,5 +1,6 @@
 """Whose environment and directory a pane has: those of whoever had it made."""
 
+import ast
 import json
 import os
 import shlex
@@ -117,6 +118,21 @@ class TestAnyServer:
         assert "TERM=dumb" not in variables
         assert "LC_CTYPE=C.UTF-8" in variables
 
+    def test_thousands_of_variables_arrive(self, shell: Shell, tmp_path: Path) -> None:
+        """A command line of tmux has no room for so many words."""
+        many = {f"V{number}": str(number) for number in range(6_000)}
+        caller = replace(shell, env=shell.env | many | {"TERM": "dumb"})
+
+        caller.out("run", WRITES)
+
+        shown = ast.literal_eval((tmp_path / "shown").read_text()[len("environ(") : -1])
+        given = {name.decode(): value.decode() for name, value in shown.items()}
+        assert given.items() >= many.items()
+        assert given["TERM"] != "dumb"
+        assert "ONLY_SERVER" not in given
+        assert given["PATH"] == f"{shell.env['PATH']}:{given['PATH'].rpartition(':')[2]}"
+        assert "MCP_DEBUG_PANE" in given
+
     def test_any_bytes_arrive(self, shell: Shell, tmp_path: Path) -> None:
         odd = {"bytes": os.fsdecode(b"\xff\n\t'\"$;#{x}\\ \xc3\xa9"), "a-b.c": "odd name", "E": ""}
         odd |= {"BASH_FUNC_f%%": "() {  echo f\n}", "-x": "dash", "many": "x" * 100_000}
@@ -127,6 +143,19 @@ class TestAnyServer:
         shown = (tmp_path / "shown").read_text()
         for name, value in odd.items():
             assert f"{os.fsencode(name)!r}: {os.fsencode(value)!r}" in shown
+
+
+def test_restart_of_a_clients_pane_keeps_the_environment_of_its_server(
+    shell: Shell, launch: Callable[..., Server]
+) -> None:
+    shell.env["WHOSE"] = "the server's"
+    server = launch()
+    server.text("create_pane", command="echo $WHOSE $HOME; cat", name="web")
+    caller = replace(shell, env=shell.env | {"WHOSE": "the caller's"})
+
+    out = caller.out("--server", str(server.pid), "restart", "web")
+
+    assert out == f"the server's {shell.env['HOME']}\n"
 
 
 def test_record_of_a_call_has_the_names_of_its_own_variables_alone(
@@ -151,6 +180,19 @@ def test_options_of_the_server_hold_for_every_caller(shell: Shell) -> None:
 
     show = "echo [$SECRET] $ADDED $CLAUDECODE $SHELL"
     assert caller.out("run", show) == f"[] 1 3 {sh}\n"
+
+
+def test_thousands_of_variables_that_the_caller_has_not_are_not_set(
+    shell: Shell, tmp_path: Path
+) -> None:
+    many = {f"V{number}": "" for number in range(12_000)}
+    replace(shell, env=shell.env | many).out("start")
+
+    shell.out("run", WRITES)
+
+    shown = (tmp_path / "shown").read_text()
+    assert "b'HOME'" in shown
+    assert "b'V1'" not in shown
 
 
 @pytest.mark.parametrize("toolsets", ["debug", "tabs", "terminal", "tmux"])

@@ -45,6 +45,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_INHERITED = ("TMUX", "TMUX_PANE", "OLDPWD", "SHELL")
 # Variables that describe the terminal, which is tmux, or that tmux and pane.sh set.
 _SET_BY_TMUX = (*_NOT_INHERITED, "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "PWD")
+# The parser of tmux takes some 10,000 words; the file costs 15 ms.
+_MAX_CHANGES_IN_WORDS = 1000
 # What tmux sets where PATH is not set. Source: _PATH_DEFPATH in paths.h.
 _TMUX_PATH = "/usr/bin:/bin"
 _FACTS = "#{pane_id} #{pane_pid} #{session_id} #{window_id} #{pane_width} #{pane_height}"
@@ -100,7 +102,7 @@ class NewPane:
         is_shown: A person who is attached sees the pane at once.
         is_evictable: The pane may be removed once its program has ended, to make room.
         destination: Where to make the pane, None for a new window.
-        inherited: The environment to which `env` is added; None for that of the settings.
+        inherited: The environment to which `env` is added. The engine sets it: the caller's.
     """
 
     command: str
@@ -113,11 +115,12 @@ class NewPane:
     is_shown: bool = False
     is_evictable: bool = False
     destination: Destination | None = None
-    inherited: Mapping[str, str] | None = None
+    inherited: Mapping[str, str] = field(default_factory=dict)
 
-    def variables(self, settings: Settings) -> dict[str, str]:
-        """Return the whole environment of the pane."""
-        return {**(settings.env if self.inherited is None else self.inherited), **self.env}
+    @property
+    def variables(self) -> dict[str, str]:
+        """The whole environment of the pane."""
+        return {**self.inherited, **self.env}
 
 
 def check(new: NewPane) -> None:
@@ -218,14 +221,14 @@ def directory(base: str | Path, cwd: str | None) -> Path:
     return path
 
 
-def check_size(settings: Settings, new: NewPane) -> None:
+def check_size(new: NewPane) -> None:
     """Check that the kernel accepts the command with the environment. Source: execve(2).
 
     Raises:
         ArgumentError: They are too large.
     """
     size = len(new.command.encode()) + _ADDED_BYTES
-    for name, value in new.variables(settings).items():
+    for name, value in new.variables.items():
         size += len(os.fsencode(name)) + len(os.fsencode(value)) + _VARIABLE_BYTES
     limit = os.sysconf("SC_ARG_MAX")
     if size > limit:
@@ -291,18 +294,13 @@ async def start(
     usual_size = ("set-option", "-t", client.session, "-u", "default-size")
     try:
         mark_file = client.write(f"{pane_id}.mark", f"{nonce}\n".encode())
-        # Variables that don't reach the program through a shell and tmux: shells drop those whose
-        # names are not identifiers; tmux or pane.sh sets or unsets the others.
-        variables = new.variables(settings)
-        odd = [name for name in variables if not _IDENTIFIER.fullmatch(name)]
-        odd += [name for name in _NOT_INHERITED if name in new.env]
-        if "SHELL" not in odd and variables.get("SHELL") != settings.env.get("SHELL"):
-            odd += ["SHELL"] if "SHELL" in variables else []
+        in_words, in_file = _changes(settings, new)
         variables_file = None
-        if odd:
-            data = os.fsencode("".join(f"{name}={variables[name]}\0" for name in odd))
+        if in_file:
+            entries = (name if value is None else f"{name}={value}" for name, value in in_file)
+            data = b"".join(os.fsencode(entry) + b"\0" for entry in entries)
             variables_file = client.write(f"{pane_id}.variables", data)
-        words = _words(client, settings, new, tag, mark_file, log, variables_file)
+        words = _words(client, settings, new, tag, mark_file, log, in_words, variables_file)
         blocks = await client.run(
             *destination.first,
             size,
@@ -387,6 +385,39 @@ def _is_bash(shell: str) -> bool:
     return subprocess.run(command, env={}, check=False).returncode == 0
 
 
+_Change = tuple[str, str | None]
+
+
+def _changes(settings: Settings, new: NewPane) -> tuple[list[_Change], list[_Change]]:
+    """Return how a pane's environment differs from tmux's: in words of the command, and in a file.
+
+    Each change is a variable and its value, None to unset it. tmux has the variables of the
+    settings. The file is for those that don't reach the program through tmux and a shell: shells
+    drop variables whose names are not identifiers; tmux or pane.sh sets or unsets the others. It is
+    for all where tmux would get too many words.
+    """
+    variables, theirs = new.variables, settings.env
+    if settings.programs_dir:
+        first = variables.get("PATH", _TMUX_PATH)
+        if first.rpartition(":")[2] != settings.programs_dir:  # the caller is not in a pane
+            variables["PATH"] = f"{first}:{settings.programs_dir}"
+    lost = {name for name in variables if not _IDENTIFIER.fullmatch(name)}
+    lost.update(name for name in _NOT_INHERITED if name in new.env)
+    if variables.get("SHELL", theirs.get("SHELL")) != theirs.get("SHELL"):
+        lost.add("SHELL")
+    in_words = [
+        (name, variables.get(name))
+        for name in {**theirs, **variables}
+        if variables.get(name) != theirs.get(name)
+        and name not in lost
+        and (name in new.env or name not in _SET_BY_TMUX)
+    ]
+    in_file: list[_Change] = [(name, variables[name]) for name in lost]
+    if len(in_words) > _MAX_CHANGES_IN_WORDS:
+        return [], in_file + in_words
+    return in_words, in_file
+
+
 def _words(
     client: ControlClient,
     settings: Settings,
@@ -394,6 +425,7 @@ def _words(
     tag: str,
     mark_file: Path,
     log: Log,
+    changes: Sequence[_Change],
     variables_file: Path | None,
 ) -> list[str]:
     """Return the end of the tmux command: the environment, and the program within pane.sh.
@@ -401,28 +433,18 @@ def _words(
     The files contain what must stay out of arguments, which other users can read: the nonce of the
     mark, and variables for environment.py.
     """
-    variables = new.variables(settings)
-    if settings.programs_dir:
-        first = variables.get("PATH", _TMUX_PATH)
-        if first.rpartition(":")[2] != settings.programs_dir:  # the caller is not in a pane
-            variables["PATH"] = f"{first}:{settings.programs_dir}"
-    # tmux has the variables of the settings.
-    env = [
-        word
-        for name, value in variables.items()
-        if value != settings.env.get(name) and (name in new.env or name not in _SET_BY_TMUX)
-        for word in ("-e", f"{name}={value}")
-    ]
-    unset = [name for name in settings.env if name not in (*variables, *_SET_BY_TMUX)]
+    env = [f"-e{name}={value}" for name, value in changes if value is not None]
+    unset = [name for name, value in changes if value is None]
     path = settings.env.get("PATH")
     wrapper = [*_default_signals(path)]
     if unset:
         wrapper = wrapper or [system_program("env", path)]
         wrapper += [word for name in unset for word in ("-u", name)]
-    wrapper += [*_shell(variables), str(_PANE_SH), str(mark_file), log.writable]
-    wrapper += [settings.open_files, system_program("sleep", path), system_program("tail", path)]
+    wrapper += [*_shell({**settings.env, **new.variables}), str(_PANE_SH), str(mark_file)]
+    wrapper += [log.writable, settings.open_files]
+    wrapper += [system_program("sleep", path), system_program("tail", path)]
     wrapper += [str(client.supervisor_pid), str(directory(settings.cwd, new.cwd))]
     if variables_file:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
-    program = new.program or [command_shell(variables), "-c", "--", new.command]
-    return [*env, "-e", f"{processes.TAG}={tag}", *wrapper, *program]
+    program = new.program or [command_shell(new.variables), "-c", "--", new.command]
+    return [*env, f"-e{processes.TAG}={tag}", *wrapper, *program]

@@ -180,7 +180,7 @@ class Engine:
         # It is checked before another pane has to make room.
         cwd = str(directory(origin.cwd, new.cwd))
         new = replace(new, cwd=cwd, inherited=origin.env)
-        check_size(self.settings, new)
+        check_size(new)
         while len(self._panes) + self._in_making >= MAX_PANES:
             await self._make_room()
         # From here on the pane is made and registered, even if the call is cancelled.

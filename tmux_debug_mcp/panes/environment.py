@@ -1,9 +1,9 @@
-"""Runs a program with variables that no shell passes on, in addition to the inherited ones.
+"""Runs a program with changes to the inherited environment that no shell passes on.
 
     python -I -S environment.py FILE PROGRAM [ARGUMENT...]
 
-FILE contains the variables, each followed by a zero byte. They are not arguments, since other users
-can read those. The program removes the file.
+FILE contains `NAME=VALUE` for variables to set, and `NAME` for those to unset, each followed by a
+zero byte. They are not arguments, since other users can read those. The program removes the file.
 
 This is a separate program, and imports only the standard library.
 """
@@ -13,14 +13,20 @@ import sys
 
 
 def main(path: str, argv: list[str]) -> None:
-    """Replace this process with the program, adding the variables in the file at that path."""
+    """Replace this process with the program, with the changes in the file at that path."""
     # Read from the kernel, since Python may change its variables when it starts. Source: proc(5).
     with open("/proc/self/environ", "rb") as file:
-        entries = file.read().split(b"\0")
+        inherited = file.read().split(b"\0")
+    env = dict(entry.split(b"=", 1) for entry in inherited if b"=" in entry[1:])
     with open(path, "rb") as file:
-        entries += file.read().split(b"\0")
+        changes = file.read().split(b"\0")
     os.unlink(path)
-    env = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry[1:])
+    for change in changes:
+        name, is_set, value = change.partition(b"=")
+        if is_set:
+            env[name] = value
+        else:
+            env.pop(name, None)
     os.execvpe(argv[0], argv, env)  # noqa: S606
 
 

@@ -169,7 +169,7 @@ class Verbs:
             raise ToolError(
                 " ".join(block.text for block in killed.content if block.type == "text")
             )
-        origin = Origin(made["cwd"], pane.made_by.inherited or {})
+        origin = Origin(made["cwd"], pane.made_by.inherited)
         return replace(request, verb=create.name, tool=create.tool, arguments=made), origin
 
     def _as_made(self, pane: Pane, named: str) -> dict[str, Any]:
