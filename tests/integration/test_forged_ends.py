@@ -1,6 +1,7 @@
 """End marks of runs that other programs print: a mark alone ends nothing."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -105,6 +106,26 @@ async def test_command_that_closes_its_script_is_interrupted_when_its_time_is_ov
 
     assert facts["reason"] == "timed_out"
     assert (await run(tools, "echo next", pane_id))[0] == "next\n"
+
+
+async def test_end_of_a_cancelled_run_that_has_closed_its_script_is_told_once_it_has_ended(
+    tools: Tools, gate: Gate
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    [pane] = tools.engine.panes
+    async with anyio.create_task_group() as tasks:
+        command = f"{_CLOSES_FILES}; cat {gate}; (exit 7)"
+        tasks.start_soon(partial(run, tools, command, pane_id, timeout_s=600))
+        job = await begun(pane)
+        await eventually(job.is_closed)
+        tasks.cancel_scope.cancel()
+    await eventually(lambda: pane.jobs.unreported is job)
+
+    assert "; run " not in (await tools.blocks("capture_pane", pane_id=pane_id))[-1]
+    await gate.open()
+    await eventually(job.is_done)
+
+    assert "; run ended with code 7; " in (await tools.blocks("wait", pane_id=pane_id))[-1]
 
 
 async def test_command_in_a_shell_that_shows_what_it_reads_can_not_end_its_run(

@@ -33,7 +33,7 @@ from tmux_debug_mcp.vt.printable import plain_name
 
 from .creation import NewPane
 from .keyboard import Keyboard
-from .looking.activity import Activity, Awaits, awaited
+from .looking.activity import Activity, Awaits, awaited, prompting
 from .looking.state import State, ended_state
 from .looking.terminal import Terminal
 from .place import PaneId, Place, wait_for_exit
@@ -392,7 +392,7 @@ class Pane:
 
         Return whether it does. If not, nothing follows from what it does not contain.
         """
-        wait, closed_job = self.terminal.wait_number, self._closed_job()
+        closed_job, wait = self._closed_job(), self.terminal.wait_number
         await self.flush()  # tmux has read it from the terminal
         await self.flush()  # and passed it on to the writer
         await self.ensure_log_writer()
@@ -533,7 +533,9 @@ class Pane:
         if not job.is_closed():
             return None
         if has_begun:
-            return job
+            # A command may have closed the script, too, but then its shell is not at its prompt.
+            is_back = not job.shell.is_running() or prompting(self.terminal.look()) == job.shell
+            return job if is_back else None
         # A shell that is slow to open the script seems to have closed it.
         if job.runtime_s > self.clock.times.take_s and job.cancel():
             job.settle()
