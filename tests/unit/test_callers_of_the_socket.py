@@ -13,7 +13,7 @@ import pytest
 from support import PATIENCE_S, eventually
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.sockets import listener
+from tmux_debug_mcp.sockets import listener, servers
 from tmux_debug_mcp.sockets.listener import Caller, Greeting
 
 MiB = 1 << 20
@@ -45,7 +45,7 @@ class TestWhereItRuns:
     def test_process_behind_many_others_may_be_in_a_pane(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(listener, "_MAX_ANCESTORS", 1)
+        monkeypatch.setattr(servers, "_MAX_ANCESTORS", 1)
 
         assert listener._may_be_in_pane(os.getppid())
 

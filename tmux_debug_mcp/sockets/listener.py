@@ -43,8 +43,6 @@ _TOO_MANY_WAIT = (
 _REFUSED = 125
 # As for an MCP message.
 _MAX_LINE_BYTES = 8 << 20
-# A process has no more ancestors, unless it wants to hide one.
-_MAX_ANCESTORS = 100
 _RECEIVE_BYTES = 1 << 16
 _BACKLOG = 128
 _MAX_FDS = 2
@@ -232,14 +230,10 @@ def _may_be_in_pane(pid: int) -> bool:
     the ancestor has ended, or there are too many. We see all processes in our panes, so one that
     we can't see, whose pid is 0, is in none.
     """
-    for _ in range(_MAX_ANCESTORS):
-        if pid == 0:
-            return False
-        stat = processes.read_stat(pid)
-        if stat is None or pid == os.getpid() or f"-{os.getpid()}-" in processes.tag(pid):
-            return True
-        pid = stat.ppid
-    return True
+    found = servers.ancestors(pid)
+    if found[-1] != 0 or os.getpid() in found:
+        return True
+    return any(f"-{os.getpid()}-" in processes.tag(one) for one in found)
 
 
 def environment_in(wish: Mapping[str, Any]) -> dict[str, str]:

@@ -248,11 +248,17 @@ def current_directory() -> str:
 
 
 def ancestors(pid: int) -> list[int]:
-    """Return a process and its ancestors, the nearest first. Source: proc(5)."""
-    found: list[int] = []
-    while pid > 0 and len(found) < _MAX_ANCESTORS:
-        found.append(pid)
-        pid = parent(pid)
+    """Return a process and its ancestors, the nearest first. Source: proc(5).
+
+    The last one is 0, which is no process, if these are all. Else one of them has ended, or there
+    are more than 100, as only a process has that wants to hide one.
+    """
+    found = [pid]
+    while found[-1] and len(found) <= _MAX_ANCESTORS:
+        fields = _status(found[-1])
+        if not fields:
+            break
+        found.append(int(fields[1]))
     return found
 
 
