@@ -33,7 +33,6 @@ _ERRORS = "errors.log"
 def main() -> None:
     """Run the command and exit."""
     try:
-        _check_standard_streams()
         sys.exit(run(sys.argv[1:], os.environ))
     except StartError as error:
         print(f"tmux-debug-mcp: {error}", file=sys.stderr)
@@ -193,21 +192,6 @@ def _help() -> str:
         else:
             parser.add_argument(f"--{option.flag}", action="store_true", help=text)
     return parser.format_help()
-
-
-def _check_standard_streams() -> None:
-    """Check that standard input and output are open.
-
-    Closed streams are opened on /dev/null, so that no file of ours gets their numbers.
-    """
-    closed = [fd for fd in (0, 1, 2) if not os.path.exists(fd)]
-    for _ in closed:
-        os.open(os.devnull, os.O_RDWR)  # it gets the lowest free number
-    if 0 in closed or 1 in closed:
-        raise StartError(
-            "Standard input or output is closed, and MCP needs both. Let an MCP client start the "
-            "server."
-        )
 
 
 def _ask_version(program: str) -> tuple[str, subprocess.Popen[bytes]]:

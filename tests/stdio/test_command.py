@@ -185,11 +185,12 @@ def test_arguments_of_any_kind_can_be_wrong(refused: Refused, words: str) -> Non
     assert message.startswith("usage: tmux-debug-mcp [OPTION ...]\ntmux-debug-mcp: Option ")
 
 
+@pytest.mark.parametrize("options", [[], ["--keep", "60m"]])
 @pytest.mark.parametrize("fd", [0, 1])
 def test_closed_standard_stream_is_one_sentence_and_status_1(
-    environment: dict[str, str], fd: int
+    environment: dict[str, str], fd: int, options: list[str]
 ) -> None:
-    command = f"exec {shlex.join(SERVER)} {fd}>&-"
+    command = f"exec {shlex.join([*SERVER, *options])} {fd}>&-"
     done = subprocess.run(
         ["sh", "-c", command], env=environment, capture_output=True, text=True, check=False
     )

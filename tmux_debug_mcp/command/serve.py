@@ -18,6 +18,10 @@ from . import main as tmux_debug
 from .caller import open_standard_streams, write
 from .starting import connect
 
+_CLOSED = (
+    "Standard input or output is closed, and MCP needs both. Let an MCP client start the server."
+)
+
 
 def main() -> None:
     """Run the command and exit."""
@@ -27,6 +31,9 @@ def main() -> None:
     looking = [verb.name for verb in SECTIONS[LOOKING] if verb.name != "demo"]
     if words and words[0] in looking:
         tmux_debug.main()
+    if open_standard_streams() & {0, 1}:
+        write(2, f"tmux-debug-mcp: {_CLOSED}\n")
+        os._exit(1)
     try:
         values, others = parse(words, os.environ)
     except OptionError:
@@ -62,9 +69,6 @@ def _greeting() -> str:
 
 def _relay(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
-    if open_standard_streams() & {0, 1}:
-        write(2, "tmux-debug-mcp: Standard input or output is closed, and MCP needs both.\n")
-        return 1
     try:
         connection, _ = connect(values, os.environ)
         environment = sent_environment(of_project(os.environ))
