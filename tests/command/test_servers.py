@@ -637,6 +637,35 @@ def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Ser
     assert server.process.wait(60) == 0
 
 
+def test_stopped_server_is_told_of_and_does_nothing_later(shell: Shell) -> None:
+    shell.out("create", "--name", "web", "cat")
+    [server] = shell.servers()
+    before = json.loads(shell.out("list"))[0]
+    verbs = [
+        *(["list"], ["capture", "web"], ["wait", "web"], ["send", "web", "x", "Enter"]),
+        *(["kill", "web"], ["create", "true"], ["run", "true"], ["restart", "web"], ["secret"]),
+        *(["start", "--keep", "1s"], ["dev", "--", "cat"], ["ps", "--names"], ["replay", "web"]),
+        ["call", "tmux_kill_pane", "pane_id=web"],
+    ]
+
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        callers = [shell.start(*words) for words in verbs]
+        answers = [caller.communicate(timeout=60) for caller in callers]
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+    said = (
+        f"tmux-debug: Server {server.pid} does not answer. If it was stopped (SIGSTOP), let it go "
+        f"on: kill -CONT {server.pid}. Then, tmux-debug --server {server.pid} stop can end it.\n"
+    )
+    assert answers == [("", said)] * len(verbs)
+    assert {caller.wait() for caller in callers} == {125}
+    [after] = json.loads(shell.out("list"))
+    assert [after[key] for key in ("id", "cursor")] == [before[key] for key in ("id", "cursor")]
+    assert shell.servers()[0].keep_s == server.keep_s
+
+
 def test_paths_of_one_runtime_directory_are_one(shell: Shell) -> None:
     name = f"only-in-{os.getpid()}"  # `ps` also lists what other tests run
     shell.out("create", "--name", name, "cat")

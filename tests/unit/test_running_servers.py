@@ -74,7 +74,7 @@ class TestServerThatDoesNotAnswer:
         with listens(runtime / "tmux-debug-1-a", backlog=0):
             path = f"{runtime}/tmux-debug-1-a/{servers.SOCKET}"
             first = Connection(path)  # the backlog has room for one more than it says
-            with pytest.raises(ServerGoneError, match=r"does not answer\. If it was stopped"):
+            with pytest.raises(ServerGoneError, match=rf"^Server {os.getpid()} does not"):
                 Connection(path)
             first.close()
 
@@ -89,6 +89,49 @@ class TestServerThatDoesNotAnswer:
 
             peer.close()
             first.close()
+
+    @pytest.mark.usefixtures("impatient")
+    @pytest.mark.parametrize("keys", [10, 1 << 20])
+    def test_call_that_it_does_not_read_ends(self, runtime: Path, keys: int) -> None:
+        with listens(runtime / "tmux-debug-1-a"):
+            caller = Connection(f"{runtime}/tmux-debug-1-a/{servers.SOCKET}")
+
+            def call() -> None:
+                caller.send({"want": "verb", "words": ["send", "web", "x" * keys]})
+                list(caller.messages())
+
+            with pytest.raises(ServerGoneError, match=rf"let it go on: kill -CONT {os.getpid()}\."):
+                call()
+            caller.close()
+
+    @pytest.mark.usefixtures("impatient")
+    def test_call_that_it_has_read_takes_as_long_as_it_takes(
+        self, runtime: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked = threading.Event()
+        has_unread = Connection._has_unread
+
+        def look(caller: Connection) -> bool:
+            looked.set()
+            return has_unread(caller)
+
+        monkeypatch.setattr(Connection, "_has_unread", look)
+        with listens(runtime / "tmux-debug-1-a") as listener:
+            caller = Connection(f"{runtime}/tmux-debug-1-a/{servers.SOCKET}")
+            peer, _ = listener.accept()
+            caller.send({"want": "verb", "words": ["wait", "web"]})
+            peer.recv(1000)
+
+            def answer() -> None:
+                looked.wait()
+                peer.sendall(b'{"exit": 0}\n')
+                peer.close()
+
+            late = threading.Thread(target=answer, daemon=True)
+            late.start()
+            assert list(caller.messages()) == [{"exit": 0}]
+            late.join()
+            caller.close()
 
     @pytest.mark.usefixtures("impatient")
     @pytest.mark.parametrize("callers", [0, 1])
@@ -109,12 +152,10 @@ class TestServerThatDoesNotAnswer:
         )
 
     @pytest.mark.usefixtures("impatient")
-    def test_stop_says_that_it_has_not_ended(
-        self, runtime: Path, capfd: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_stop_says_so(self, runtime: Path, capfd: pytest.CaptureFixture[str]) -> None:
         with (
             listens(runtime / "tmux-debug-1-a"),
-            pytest.raises(CommandError, match=rf"has not ended.*kill -CONT {os.getpid()}"),
+            pytest.raises(CommandError, match=rf"does not answer.*kill -CONT {os.getpid()}"),
         ):
             local.stop([], {"XDG_RUNTIME_DIR": str(runtime)})
         assert capfd.readouterr().out == ""

@@ -127,11 +127,6 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
         for message in connection.messages():  # it closes the connection at its end
             if "err" in message:
                 raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
-    except TimeoutError:
-        raise CommandError(
-            f"Server {server.pid} has not ended within {_STOP_S:g} s. If it was stopped "
-            f"(SIGSTOP), let it go on: kill -CONT {server.pid}"
-        ) from None
     finally:
         connection.close()
     write(1, f"Stopped server {server.pid}, and everything in its panes.\n")

@@ -35,12 +35,12 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 
-from .servers import CommandError, is_private
+from .servers import CommandError, is_private, read
 
 _RECEIVE_BYTES = 1 << 16
 # struct ucred: pid, uid, gid. Source: unix(7), SO_PEERCRED.
 _CREDENTIALS_BYTES = 12
-# A server takes a connection and lists its panes at once, unless it is stopped.
+# A server takes a connection, reads what is sent and lists its panes at once, unless it is stopped.
 _ANSWER_S = 5.0
 # struct timeval
 _TIME = struct.Struct("ll")
@@ -86,10 +86,11 @@ class Connection:
             self._socket.connect(path)
             self._limit_writes(0.0)
         except OSError as error:
-            text = f"The server at {path} does not answer."
             if isinstance(error, BlockingIOError):
-                text += " If it was stopped (SIGSTOP), let it go on: kill -CONT PID"
-            raise ServerGoneError(text) from error
+                raise self._silent() from error
+            raise ServerGoneError(f"The server at {path} does not answer.") from error
+        self._socket.settimeout(_ANSWER_S)
+        self._is_limited = False
         _, uid = peer_of(self._socket)
         if uid != os.geteuid():
             raise ServerGoneError(f"The server at '{path}' is another user's.")
@@ -107,8 +108,9 @@ class Connection:
         self._socket.close()
 
     def limit(self, seconds: float) -> None:
-        """Make every wait for the server end after a time, with a TimeoutError."""
+        """Make every wait for the server end after a time, even once it has read what was sent."""
         self._socket.settimeout(seconds)
+        self._is_limited = True
 
     def hang_up(self) -> None:
         """Say that nothing more will come, which cancels a verb. Its last messages still arrive."""
@@ -118,6 +120,9 @@ class Connection:
         """Send a message, and file descriptors with it.
 
         If the server has closed the connection, `messages` still yields why.
+
+        Raises:
+            ServerGoneError: The server has no room for it, and reads nothing.
         """
         data = json.dumps(message).encode() + b"\n"
         try:
@@ -130,9 +135,17 @@ class Connection:
             self._socket.sendall(data, _socket.MSG_NOSIGNAL)
         except ConnectionError:
             return
+        except TimeoutError:
+            raise self._silent() from None
 
     def messages(self) -> Iterator[dict[str, object]]:
-        """Yield the server's messages until it closes the connection."""
+        """Yield the server's messages until it closes the connection.
+
+        It may take as long as it likes to answer, unless there is a `limit`, but not to read.
+
+        Raises:
+            ServerGoneError: It does not read what was sent, or the limit is over.
+        """
         while True:
             line, separator, rest = self._received.partition(b"\n")
             if separator:
@@ -143,9 +156,31 @@ class Connection:
                 data = self._socket.recv(_RECEIVE_BYTES)
             except ConnectionError:
                 return
+            except TimeoutError:
+                if self._is_limited or self._has_unread():
+                    raise self._silent() from None
+                self._socket.settimeout(None)
+                continue
             if not data:
                 return
             self._received += data
+
+    def _has_unread(self) -> bool:
+        """Return whether the server has yet to read what was sent. Source: Linux, `unix_ioctl`."""
+        import fcntl  # noqa: PLC0415  few calls take long enough
+        import termios  # noqa: PLC0415
+
+        return any(fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4)))
+
+    def _silent(self) -> ServerGoneError:
+        """Return what to raise when the server does not answer."""
+        server = read(self.directory)
+        if server is None:
+            return ServerGoneError(f"The server at {self.directory} does not answer.")
+        return ServerGoneError(
+            f"Server {server.pid} does not answer. If it was stopped (SIGSTOP), let it go on: kill "
+            f"-CONT {server.pid}. Then, tmux-debug --server {server.pid} stop can end it."
+        )
 
 
 def sent_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -171,8 +206,6 @@ def panes_of(path: str) -> list[dict[str, object]]:
             panes = message.get("panes")
             if isinstance(panes, list):
                 return panes
-    except TimeoutError:  # it is stopped
-        pass
     finally:
         connection.close()
-    raise ServerGoneError(f"The server at {path} does not answer.")
+    raise ServerGoneError("The server has ended.")

@@ -116,17 +116,20 @@ class Caller:
         """Return what it says first.
 
         Raises:
-            CallerGoneError: It says nothing in time, or something other than a JSON object.
+            CallerGoneError: It says nothing in time, or something other than a JSON object; or it
+                is gone since, as when we were stopped for too long.
         """
         fds: list[int] = []
         try:
             with anyio.fail_after(timeout_s):
-                return Greeting(await self._message(fds), fds)
+                wish = await self._message(fds)
+            self._check_there()
         except BaseException as error:
             _close(fds)
             if isinstance(error, TimeoutError):
                 raise CallerGoneError from error
             raise
+        return Greeting(wish, fds)
 
     async def message(self) -> Mapping[str, Any]:
         """Return the next message, which may take as long as the caller wants.
@@ -140,6 +143,13 @@ class Caller:
             return await self._message(fds)
         finally:
             _close(fds)
+
+    def _check_there(self) -> None:
+        """Raise CallerGoneError if it is gone. One that has only hung up reads on."""
+        poll = select.poll()
+        poll.register(self._socket, 0)  # which means POLLHUP
+        if poll.poll(0):
+            raise CallerGoneError
 
     async def wait_until_gone(self) -> None:
         """Wait until it has closed the connection. What it says until then is dropped."""
