@@ -49,12 +49,10 @@ def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) ->
 def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
     shell.out("start", "--keep", "1m")
     [server] = shell.servers()
-    runs = f"Server {server.pid} is already running for this directory."
+    runs = f"Server {server.pid} is already running."
 
     assert shell.out("start") == f"{runs}\n"
-    assert shell.out("start", "--keep", "2h") == (
-        f"{runs} From now on, it ends after 2h without use.\n"
-    )
+    assert shell.out("start", "--keep", "2h") == f"{runs} It ends after 2h without use.\n"
     assert shell.out("start", "--keep", "120m") == f"{runs}\n"
     assert [one.keep_s for one in shell.servers()] == [7200]
     assert shell.run("start", "--keep", "5").stderr.startswith("tmux-debug: --keep (TMUX_DEBUG_")
@@ -68,8 +66,7 @@ def test_start_without_options_means_the_server_of_the_directory(shell: Shell) -
     [server] = shell.servers()
 
     assert shell.out("start", "--keep", "2h") == (
-        f"Server {server.pid} is already running for this directory. From now on, it ends after 2h "
-        "without use.\n"
+        f"Server {server.pid} is already running. It ends after 2h without use.\n"
     )
     assert [one.pid for one in shell.servers()] == [server.pid]
 
@@ -83,7 +80,7 @@ def test_server_of_a_directory_that_is_named_is_started_once(shell: Shell, tmp_p
     [other] = [one for one in shell.servers() if one.pid != here.pid]
 
     assert said == f"Started server {other.pid}. It ends after 60m without use.\n"
-    runs = f"Server {other.pid} is already running for this directory.\n"
+    runs = f"Server {other.pid} is already running.\n"
     assert replace(shell, cwd=tmp_path / "other").out("start") == runs
     assert shell.out("start", "--cwd", str(tmp_path / "other")) == runs
     assert shell.run("start", "--cwd", "~/other", HOME=str(tmp_path)).stdout == runs
@@ -97,10 +94,69 @@ def test_second_server_of_a_directory_is_said_to_be_one(shell: Shell) -> None:
 
     [other] = [one for one in shell.servers() if one.pid != server.pid]
     assert said == (
-        f"Started server {other.pid}. It ends after 60m without use. Servers with other options "
-        f"for this directory: {server.pid}. Choose a server in each call, such as: tmux-debug "
-        f"--server {other.pid} list\n"
+        f"Started server {other.pid}. It ends after 60m without use. Name it in each call, such "
+        f"as: tmux-debug --server {other.pid} list\n"
     )
+
+
+@pytest.fixture
+def other(shell: Shell, tmp_path: Path) -> Shell:
+    """Return a shell in another project."""
+    (tmp_path / "other" / ".git").mkdir(parents=True)
+    return replace(shell, cwd=tmp_path / "other")
+
+
+def test_start_means_the_server_that_is_named(shell: Shell, other: Shell) -> None:
+    shell.out("start")
+    [server] = shell.servers()
+    pid = str(server.pid)
+
+    assert other.out("--server", pid, "start") == f"Server {pid} is already running.\n"
+    changed = other.run("start", "--keep", "2h", TMUX_DEBUG_SERVER=pid, TMUX_DEBUG_AUDIT="audit")
+    assert changed.stdout == f"Server {pid} is already running. It ends after 2h without use.\n"
+    refused = other.run("--server", pid, "start", "--audit", "audit.log")
+    assert refused.stderr.startswith(f"tmux-debug: Calls from here reach server {pid}, whose ")
+    gone = other.run("start", TMUX_DEBUG_SERVER="1")
+    assert gone.stderr.startswith("tmux-debug: There is no server '1'. Running:\n")
+    assert (refused.returncode, gone.returncode) == (125, 125)
+    assert [(one.pid, one.keep_s) for one in shell.servers()] == [(server.pid, 7200)]
+
+
+def test_start_means_the_server_that_verbs_reach(
+    shell: Shell, launch: Callable[..., Server], tmp_path: Path
+) -> None:
+    (tmp_path / "below").mkdir()
+    shell.out("start")
+    [server] = shell.servers()
+
+    assert replace(shell, cwd=tmp_path / "below").out("start") == (
+        f"Server {server.pid} is already running.\n"
+    )
+    agents = launch()  # which the verbs of its shell reach
+    runs = f"Server {server.pid} is already running. Name it in each call, such as: tmux-debug"
+    assert shell.out("start") == f"{runs} --server {server.pid} list\n"
+    named = f"Server {agents.pid} is already running. It ends with its MCP client.\n"
+    assert shell.out("--server", str(agents.pid), "start", "--keep", "2h") == named
+    assert len(shell.servers()) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["run", "true"], ["create", "cat"], ["dev", "--", "echo up; exec cat"], ["start"]],
+    ids=lambda words: words[0],
+)
+def test_this_directory_is_the_callers_whatever_servers_are_told(
+    shell: Shell, other: Shell, words: list[str]
+) -> None:
+    shell.env["TMUX_DEBUG_CWD"] = str(other.cwd)
+
+    shell.out(*words)
+
+    [server] = shell.servers()
+    assert server.cwd == str(shell.cwd)
+    assert shell.run("list").returncode == 0
+    assert shell.out("start") == f"Server {server.pid} is already running.\n"
+    assert replace(other, env=shell.env).run("list").returncode == 125
 
 
 def test_server_that_was_killed_serves_nothing(shell: Shell) -> None:
@@ -427,7 +483,7 @@ def test_caller_that_does_not_wait_for_its_answer_ends_nothing(shell: Shell) -> 
 def test_start_prints_a_line_by_which_a_shell_names_the_server(
     shell: Shell, tmp_path: Path, on_path: Path
 ) -> None:
-    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".git").mkdir(parents=True)
     in_other = replace(shell, cwd=tmp_path / "other")
     for one in (shell, in_other):
         one.out("start")
@@ -439,7 +495,7 @@ def test_start_prints_a_line_by_which_a_shell_names_the_server(
     )
 
     assert done.stdout == "there\n"
-    assert "is already running for this directory" in done.stderr
+    assert "is already running." in done.stderr
 
 
 def test_detached_server_has_nothing_of_its_caller(shell: Shell) -> None:
@@ -592,7 +648,23 @@ def test_other_version_has_a_server_of_its_own_beside_the_old_one(shell: Shell) 
     upgraded = PROGRAM[2].replace(
         "from", "import tmux_debug_mcp; tmux_debug_mcp.__version__ = '9.9.9'; from", 1
     )
-    subprocess.run([PROGRAM[0], "-c", upgraded, "start"], env=shell.env, cwd=shell.cwd, check=True)
+
+    def run(program: str, *words: str) -> str:
+        command = [PROGRAM[0], "-c", program, *words]
+        return subprocess.run(
+            command,
+            env=shell.env,
+            cwd=shell.cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    [first] = shell.servers()
+    version = f"It has version {first.version}, and this is 9.9.9."
+    assert run(upgraded, "start") == f"Server {first.pid} is already running. {version}\n"
+    run(upgraded.replace("command.main", "command.serve"), "--keep", "60m")
 
     old, new = sorted(shell.servers(), key=lambda server: server.version)
     assert (old.cwd, new.version) == (new.cwd, "9.9.9")

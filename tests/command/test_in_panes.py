@@ -188,10 +188,9 @@ class TestOfAClient:
 
         said, *statuses, exported, named, refused, status = ran(server, script)[0].splitlines()
 
-        own = f"This is a pane of server {server.pid}"
-        assert said == f"{own}, which all verbs here reach. Nothing was started."
+        assert said == f"Server {server.pid} is already running. It ends with its MCP client."
         assert (statuses, exported, named) == (["0", "0"], said, str(server.pid))
-        assert refused.startswith(f"tmux-debug: {own}. A server with other options would end with")
+        assert refused.startswith(f"tmux-debug: Calls from here reach server {server.pid}, whose")
         assert status == "125"
         assert [running.pid for running in shell.servers()] == [server.pid]
 

@@ -11,6 +11,7 @@ from tmux_debug_mcp.sockets.choosing import (
     LOOKS,
     MAKES,
     SHARES,
+    STARTS,
     NoServerError,
     Surroundings,
     WhichServerError,
@@ -218,6 +219,18 @@ CASES = {
         has={1001: 2},
     ),
     "process 1 is nobody's client": Case([of_client(1)], NONE, parents=[AGENT, TERMINAL, 1]),
+    # Another one is started, with options of its own.
+    "another beside the directory's": Case([detached("home/repo")], NONE, needs=[STARTS]),
+    "another than that of the shell's agent": Case([of_client(AGENT)], NONE, needs=[STARTS]),
+    "another than the detached one of the shell's agent": Case(
+        [detached("home/repo", AGENT)], NONE, needs=[STARTS]
+    ),
+    "another in a pane": Case(
+        [detached("home/other")], 1001, needs=[STARTS], parents=[AGENT, 1001]
+    ),
+    "another than the named one": Case(
+        [detached("home/other")], 1001, "names it", [STARTS], wanted="1001"
+    ),
     # The directory's.
     "directory's": Case([detached("home/repo")], 1001, "serves this directory"),
     "directory's, by a link": Case([detached("link")], 1001, "serves this directory"),

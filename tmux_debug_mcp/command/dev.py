@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.sockets.choosing import SHARES, NoServerError, server_for
 from tmux_debug_mcp.sockets.connection import Connection, panes_of
 from tmux_debug_mcp.sockets.servers import SOCKET, CommandError
@@ -21,7 +20,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 
 from .caller import directory, write
 from .main import call
-from .starting import connect
+from .starting import connect_here
 
 _NAME = "dev"
 _LOCK = "dev.lock"
@@ -142,7 +141,7 @@ def _reach(name: str, command: str, environ: Mapping[str, str], cwd: str) -> str
     except NoServerError:
         _check(None, name, command, cwd, may_replace=False)
         check(["create", "--name", name, "--", command], cwd)
-    connection, _ = connect(parse_all([], environ), environ)
+    connection = connect_here(environ)
     connection.close()
     return connection.directory
 

@@ -4,106 +4,96 @@ import os
 from collections.abc import Mapping
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.options import OptionError, Values, default_of, parse_all
-from tmux_debug_mcp.sockets.choosing import CHANGES, NoServerError, server_for
+from tmux_debug_mcp.options import OptionError, Values, default_of
+from tmux_debug_mcp.sockets.choosing import (
+    CHANGES,
+    SHARES,
+    STARTS,
+    NoServerError,
+    WhichServerError,
+    server_for,
+)
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError, Server, inode_of, running
+from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.registry import VERBS
 
 from .caller import flags, write
-from .starting import DEFAULT_KEEP, connect, server_of_pane
+from .starting import DEFAULT_KEEP, connect, values_here
 
 # Ending panes takes a second at most, but on a busy machine longer.
 _STOP_S = 30.0
 
 
 def start(words: list[str], environ: Mapping[str, str]) -> int:
-    """Start a detached server, or change the lease of one that runs already.
+    """Start a detached server, or change the lease of the one that verbs reach.
 
-    With `--export`, standard output gets only a line for `eval` that names the server.
+    With `--cwd`, this is as if it was called there. With other options, another server is started
+    beside that one. With `--export`, standard output gets only a line for `eval` that names the
+    server.
     """
     is_export = "--export" in words
+    options = [word for word in words if word != "--export"]
     try:
-        values = parse_all([word for word in words if word != "--export"], environ)
+        given, values = values_here(options, {}), values_here(options, environ)
     except OptionError as error:
         raise CommandError(str(error)) from None
+    if os.path.isdir(os.path.expanduser(given["cwd"])):
+        os.chdir(os.path.expanduser(given["cwd"]))
+        given, values = ({**one, "cwd": ""} for one in (given, values))
+    connection, is_new, remark = _reach(given, values, environ)
     keep = values["keep"]
-    own = server_of_pane(environ)
-    if own:
-        _say_started(_in_pane(own, values), own.pid, is_export=is_export)
-        return 0
-    here = _of_directory(values["cwd"], environ)
-    connection, is_new = _reach(values, environ, here)
     connection.send({"want": "keep", "keep": keep})
     for message in connection.messages():
         if "err" in message:
             raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
-        ends = f"ends after {keep or DEFAULT_KEEP} without use."
-        text = f"Started server {message['pid']}. It {ends}"
-        if not is_new:
-            text = f"Server {message['pid']} is already running for this directory."
-            if message["changed"]:
-                text += f" From now on, it {ends}"
-        elif here:
-            others = ", ".join(str(server.pid) for server in here)
-            text += (
-                f" Servers with other options for this directory: {others}. Choose a server in "
-                f"each call, such as: tmux-debug --server {message['pid']} list"
-            )
-        _say_started(text, message["pid"], is_export=is_export)
+        pid = message["pid"]
+        text = f"Started server {pid}." if is_new else f"Server {pid} is already running.{remark}"
+        if is_new or message["changed"]:
+            text += f" It ends after {keep or DEFAULT_KEEP} without use."
+        if is_export:
+            write(1, f"export TMUX_DEBUG_SERVER={pid}\n")
+        elif not _is_reached(pid, environ):
+            text += f" Name it in each call, such as: tmux-debug --server {pid} list"
+        write(2 if is_export else 1, f"{text}\n")
         return 0
     raise ServerGoneError("The server has ended.")
 
 
-def _say_started(text: str, pid: object, *, is_export: bool) -> None:
-    if is_export:
-        write(1, f"export TMUX_DEBUG_SERVER={pid}\n")
-    write(2 if is_export else 1, f"{text}\n")
+def _reach(
+    given: Values, values: Values, environ: Mapping[str, str]
+) -> tuple[Connection, bool, str]:
+    """Connect to the server that verbs reach, or to one with the options if there are any.
 
-
-def _in_pane(server: Server, values: Values) -> str:
-    """Return what `start` says in a pane of a server.
-
-    Raises:
-        CommandError: It is to have options, which only another server could have.
+    `given` are the options in the words, `values` also those of the environment. Return the
+    connection, whether the server was started, and else what else there is to say about it.
     """
-    in_pane = f"This is a pane of server {server.pid}"
-    if _has_options(values):
+    try:
+        server = server_for(environ, STARTS if _has_options(values) else SHARES)
+    except NoServerError:
+        return *connect(values, environ), ""
+    if _has_options(given):
         raise CommandError(
-            f"{in_pane}. A server with other options would end with the pane. Start it elsewhere."
+            f"Calls from here reach server {server.pid}, whose options can't be changed. Start a "
+            "server with other options outside of its panes, and without naming a server."
         )
-    return f"{in_pane}, which all verbs here reach. Nothing was started."
+    remark = ""
+    if server.keep_s is None:
+        remark = " It ends with its MCP client."
+    elif server.version != __version__:
+        remark = f" It has version {server.version}, and this is {__version__}."
+    return Connection(server.socket), False, remark
 
 
 def _has_options(values: Values) -> bool:
     return any(values[flag] != default_of(flag) for flag in values if flag != "keep")
 
 
-def _of_directory(cwd: str, environ: Mapping[str, str]) -> list[Server]:
-    """Return the detached servers of this version that serve a directory, "" for the current."""
-    here = inode_of(os.path.expanduser(cwd) or ".")
-    return [
-        server
-        for server in running(environ.get("XDG_RUNTIME_DIR", ""))
-        if server.keep_s is not None and (server.inode, server.version) == (here, __version__)
-    ]
-
-
-def _reach(
-    values: Values, environ: Mapping[str, str], here: list[Server]
-) -> tuple[Connection, bool]:
-    """Connect to the only server `here` if no options are given, else to the one that has them.
-
-    `--cwd` says where `here` is, so it is none of these options.
-
-    Return the connection, and whether the server was started.
-    """
-    if len(here) == 1 and not _has_options({**values, "cwd": default_of("cwd")}):
-        try:
-            return Connection(here[0].socket), False
-        except ServerGoneError:
-            here.clear()  # it was killed
-    return connect(values, environ)
+def _is_reached(pid: object, environ: Mapping[str, str]) -> bool:
+    """Return whether verbs that are called here reach a server without naming it."""
+    try:
+        return server_for(environ, CHANGES).pid == pid
+    except (NoServerError, WhichServerError):
+        return False
 
 
 def stop(words: list[str], environ: Mapping[str, str]) -> int:

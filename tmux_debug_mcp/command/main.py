@@ -189,12 +189,9 @@ def _reach(wanted: str, words: list[str]) -> Connection:
     except NoServerError:
         if not _makes_pane(words):
             raise
-    from tmux_debug_mcp.options import parse_all  # noqa: PLC0415  there is no server
+    from .starting import connect_here  # noqa: PLC0415  there is no server
 
-    from .starting import connect  # noqa: PLC0415
-
-    connection, _ = connect(parse_all([], os.environ), os.environ)
-    return connection
+    return connect_here(os.environ)
 
 
 def _panes_named(words: list[str]) -> list[str]:

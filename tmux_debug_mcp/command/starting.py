@@ -7,10 +7,10 @@ files. So it runs the same package in the same interpreter, however that was fou
 import os
 import sys
 from _blake2 import blake2b  # of hashlib, which loads OpenSSL as well
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.options import Values
+from tmux_debug_mcp.options import Values, parse_all
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import (
     JOINED,
@@ -18,12 +18,9 @@ from tmux_debug_mcp.sockets.servers import (
     READY,
     SOCKET,
     CommandError,
-    Server,
-    ancestors,
     bases,
     current_directory,
     inode_of,
-    running,
 )
 
 DEFAULT_KEEP = "60m"
@@ -43,13 +40,17 @@ def directory_for(values: Values, runtime: str) -> str:
     return f"{bases(runtime)[0]}/{name}"
 
 
-def server_of_pane(environ: Mapping[str, str]) -> Server | None:
-    """Return the server in one of whose panes this process runs; None if it runs in none.
+def values_here(words: Sequence[str], environ: Mapping[str, str]) -> Values:
+    """Return the options of a server for the caller's directory; OptionError if one is unknown.
 
-    What is started in a pane ends with the pane, so no detached server is.
+    That is the current directory, also where TMUX_DEBUG_CWD says where servers of clients work.
     """
-    by_pid = {server.pid: server for server in running(environ.get("XDG_RUNTIME_DIR", ""))}
-    return next((by_pid[pid] for pid in ancestors(os.getpid()) if pid in by_pid), None)
+    return parse_all(words, {**environ, "TMUX_DEBUG_CWD": ""})
+
+
+def connect_here(environ: Mapping[str, str]) -> Connection:
+    """Connect to a detached server for the caller's directory, as `connect` does."""
+    return connect(values_here([], environ), environ)[0]
 
 
 def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, bool]:

@@ -29,6 +29,8 @@ MAKES = "makes"
 # The same, but for all who come to that directory. So one that ends with a client does not do,
 # except in its own panes:
 SHARES = "shares"
+# The same, but one with options of its own, beside those of the directory:
+STARTS = "starts"
 
 # How many other servers an error names, on one line.
 _MAX_OTHERS = 4
@@ -161,7 +163,7 @@ def meant(
         # Some clients have one process that is the ancestor of all sessions.
         found = _with_pane(_nearest(found, here) or found, has)
         return _only(found), "it or its client started this shell"
-    near = _nearest(servers, here)
+    near = [] if need == STARTS else _nearest(servers, here)
     usable = _with_pane(near if need == LOOKS else _detached(near), has)
     if _detached(usable):
         return _only(_detached(usable)), "it serves this directory"
@@ -190,10 +192,10 @@ def _detached(servers: list[Server]) -> list[Server]:
 
 def _of_ancestor(servers: list[Server], here: Surroundings, need: str) -> list[Server]:
     """Return the servers that are the nearest ancestor of a caller, or whose client is."""
+    usable = {SHARES: _detached(servers), STARTS: []}.get(need, servers)
     for pid in here.pids:
-        own = [server for server in servers if server.pid == pid]
-        of_client = [server for server in servers if pid in server.clients]
-        found = own + (_detached(of_client) if need == SHARES else of_client)
+        found = [server for server in servers if server.pid == pid]
+        found += [server for server in usable if pid in server.clients]
         if found:
             return found
     return []
