@@ -184,6 +184,48 @@ def test_who_makes_a_pane_gets_a_server_of_their_own_beside_that_of_an_agent(
     assert agent.text("list_panes").count('"id"') == 1
 
 
+ASKS = "stty -echo; read -r line; echo got ${#line}; exec cat"
+
+
+@pytest.mark.parametrize("words", [["secret"], ["secret", "login"]], ids=" ".join)
+def test_secret_is_typed_where_it_is_asked_for(
+    shell: Shell, agent: Server, words: list[str]
+) -> None:
+    """A directory's servers are looked at alike: none goes first if several ask."""
+    shell.by_person("create", "--name", "login", "exec cat")
+
+    def types(secret: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*PROGRAM, *words],
+            env=shell.env,
+            cwd=shell.cwd,
+            input=f"{secret}\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    nothing = types("nowhere")
+    agent.call("create_pane", command=ASKS, name="login", timeout_s=30)
+    agent.call("wait", pane_id="login")
+    typed = types("there")
+    agent.shows("login", "got 5")
+    agent.call("kill_pane", pane_id="login")
+    agent.call("create_pane", command=ASKS, name="login", timeout_s=30)
+    agent.call("wait", pane_id="login")
+    shell.by_person("kill", "login")
+    shell.by_person("create", "--name", "login", ASKS)
+    shell.by_person("wait", "login")
+    several = types("nowhere")
+
+    assert nothing.returncode == 125
+    assert "hidden input" in nothing.stderr
+    assert (typed.returncode, typed.stderr) == (0, ""), typed
+    assert several.stderr.startswith("tmux-debug: Several servers match. Choose one. Running:\n")
+    assert "got" not in agent.text("capture_pane", pane_id="login")
+    assert "got" not in shell.by_person("capture", "login").stdout
+
+
 def test_panes_of_worktrees_are_apart(
     shell: Shell, launch: Callable[..., Server], tmp_path: Path
 ) -> None:

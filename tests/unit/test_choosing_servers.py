@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tmux_debug_mcp.sockets.choosing import (
+    ASKS,
     CHANGES,
     LOOKS,
     MAKES,
@@ -114,7 +115,8 @@ def detached(cwd: str, client: int | None = None) -> Runs:
     return Runs(cwd, client, is_detached=True)
 
 
-ALL = (LOOKS, CHANGES, MAKES, SHARES)
+LOOKING = (LOOKS, ASKS)
+ALL = (*LOOKING, CHANGES, MAKES, SHARES)
 NOT_LOOKING = (CHANGES, MAKES, SHARES)
 NONE, WHICH = NoServerError, WhichServerError
 
@@ -131,8 +133,8 @@ class Case:
         wanted: What `--server` names.
         cwd: The caller's directory.
         parents: The ancestors of the caller, the nearest first.
-        has: How well servers fit the panes that the caller names: 2 with a running one, 1 with one
-            that has ended.
+        has: How well servers fit the panes that the caller names: 3 with one that asks for a
+            secret, 2 with a running one, 1 with one that has ended.
     """
 
     servers: Sequence[Runs]
@@ -161,16 +163,16 @@ CASES = {
     ),
     "only whole pids are names": Case([detached("home/repo")], WHICH, wanted="100"),
     # An ancestor's.
-    "shell of an agent": Case([of_client(AGENT)], 1001, "started this", (LOOKS, CHANGES, MAKES)),
+    "shell of an agent": Case([of_client(AGENT)], 1001, "started this", (*LOOKING, CHANGES, MAKES)),
     "shell of an agent: others come to `dev`": Case([of_client(AGENT)], NONE, needs=[SHARES]),
     "shell of an agent, beside strangers'": Case(
         [of_client(STRANGER, "home/repo"), of_client(AGENT), of_client(OTHER)],
         1002,
         "started this",
-        (LOOKS, CHANGES, MAKES),
+        (*LOOKING, CHANGES, MAKES),
     ),
     "shell of an agent, beside the directory's": Case(
-        [detached("home/repo"), of_client(AGENT)], 1002, "started this", (LOOKS, CHANGES, MAKES)
+        [detached("home/repo"), of_client(AGENT)], 1002, "started this", (*LOOKING, CHANGES, MAKES)
     ),
     "shell of an agent, beside the directory's, to which others come": Case(
         [detached("home/repo"), of_client(AGENT)], 1001, "serves this", [SHARES]
@@ -186,36 +188,36 @@ CASES = {
         [detached("home/other"), of_client(AGENT)], 1001, needs=[SHARES], parents=[AGENT, 1001]
     ),
     "nearest of two agents": Case(
-        [of_client(TERMINAL), of_client(AGENT)], 1002, "started this", (LOOKS, CHANGES, MAKES)
+        [of_client(TERMINAL), of_client(AGENT)], 1002, "started this", (*LOOKING, CHANGES, MAKES)
     ),
     "agent that is connected to a detached server": Case(
         [detached("home/other", AGENT), detached("home/repo")], 1001, "started this"
     ),
     "agent with two servers of one directory": Case(
-        [of_client(AGENT), of_client(AGENT)], WHICH, SEVERAL, (LOOKS, CHANGES, MAKES)
+        [of_client(AGENT), of_client(AGENT)], WHICH, SEVERAL, (*LOOKING, CHANGES, MAKES)
     ),
     "agent with two servers of one directory, one with that pane": Case(
-        [of_client(AGENT), of_client(AGENT)], 1002, needs=(LOOKS, CHANGES, MAKES), has={1002: 2}
+        [of_client(AGENT), of_client(AGENT)], 1002, needs=(*LOOKING, CHANGES, MAKES), has={1002: 2}
     ),
     "agent with two servers of one directory, both with that pane": Case(
         [of_client(AGENT), of_client(AGENT)],
         WHICH,
         SEVERAL,
-        (LOOKS, CHANGES, MAKES),
+        (*LOOKING, CHANGES, MAKES),
         has={1001: 2, 1002: 2},
     ),
     "client of all sessions: the directory's": Case(
         [of_client(AGENT), of_client(AGENT, "home/repo")],
         1002,
         "started this",
-        (LOOKS, CHANGES, MAKES),
+        (*LOOKING, CHANGES, MAKES),
         has={1001: 2},
     ),
     "client of all sessions: none of this directory": Case(
         [of_client(AGENT), of_client(AGENT, "home/worktree")],
         WHICH,
         SEVERAL,
-        (LOOKS, CHANGES, MAKES),
+        (*LOOKING, CHANGES, MAKES),
         has={1001: 2},
     ),
     "process 1 is nobody's client": Case([of_client(1)], NONE, parents=[AGENT, TERMINAL, 1]),
@@ -270,7 +272,7 @@ CASES = {
         [detached("home/repo")] * 2, 1002, "serves this", has={1001: 1, 1002: 2}
     ),
     # Of an agent's client that runs in the directory.
-    "agent's": Case([of_client(STRANGER, "home/repo")], 1001, "its client runs here", [LOOKS]),
+    "agent's": Case([of_client(STRANGER, "home/repo")], 1001, "its client runs here", LOOKING),
     "agent's, which others don't change": Case(
         [of_client(STRANGER, "home/repo"), detached("home/other")],
         NONE,
@@ -285,7 +287,7 @@ CASES = {
         NOT_LOOKING,
     ),
     "agent's, above": Case(
-        [of_client(STRANGER, "home/repo")], 1001, needs=[LOOKS], cwd="home/repo/sub"
+        [of_client(STRANGER, "home/repo")], 1001, needs=LOOKING, cwd="home/repo/sub"
     ),
     "agent's, beside the directory's": Case(
         [of_client(STRANGER, "home/repo"), detached("home/repo")], 1002, "serves this directory"
@@ -293,7 +295,7 @@ CASES = {
     "agent's with that pane, beside the directory's": Case(
         [of_client(STRANGER, "home/repo"), detached("home/repo")],
         1001,
-        needs=[LOOKS],
+        needs=LOOKING,
         has={1001: 1},
     ),
     "agent's with that pane, beside the directory's, which is changed": Case(
@@ -308,7 +310,7 @@ CASES = {
     "agent's, nearer than a detached one": Case(
         [detached("home/repo"), of_client(STRANGER, "home/repo/sub")],
         1002,
-        needs=[LOOKS],
+        needs=LOOKING,
         cwd="home/repo/sub",
     ),
     "agent's, nearer than a detached one, which is not changed": Case(
@@ -319,16 +321,40 @@ CASES = {
         cwd="home/repo/sub",
     ),
     "two agents'": Case(
-        [of_client(STRANGER, "home/repo"), of_client(OTHER, "home/repo")], WHICH, SEVERAL, [LOOKS]
+        [of_client(STRANGER, "home/repo"), of_client(OTHER, "home/repo")], WHICH, SEVERAL, LOOKING
     ),
     "two agents', one with that pane": Case(
         [of_client(STRANGER, "home/repo"), of_client(OTHER, "home/repo")],
         1002,
-        needs=[LOOKS],
+        needs=LOOKING,
         has={1002: 1},
     ),
     "agent's of another worktree, with that pane": Case(
         [of_client(STRANGER, "home/repo")], NONE, cwd="home/worktree", has={1001: 2}
+    ),
+    # A secret is typed where it is asked for.
+    "agent's that asks, beside the directory's": Case(
+        [of_client(STRANGER, "home/repo"), detached("home/repo")],
+        1001,
+        "its client runs here",
+        [ASKS],
+        has={1001: 3, 1002: 2},
+    ),
+    "agent's and the directory's that ask": Case(
+        [of_client(STRANGER, "home/repo"), detached("home/repo")],
+        WHICH,
+        SEVERAL,
+        [ASKS],
+        has={1001: 3, 1002: 3},
+    ),
+    "two agents', one that asks": Case(
+        [of_client(STRANGER, "home/repo"), of_client(OTHER, "home/repo")],
+        1002,
+        needs=[ASKS],
+        has={1002: 3},
+    ),
+    "agent's of another worktree that asks": Case(
+        [of_client(STRANGER, "home/repo")], NONE, needs=[ASKS], cwd="home/worktree", has={1001: 3}
     ),
     # None.
     "none": Case([], NONE, "You have no server here. Start one: "),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.sockets.choosing import (
+    HIDDEN_INPUT,
     LOOKS,
     NoServerError,
     Surroundings,
@@ -27,7 +28,6 @@ _ERASE_BELOW = "\x1b[J"
 _NO_WRAP = "\x1b[?7l{}\x1b[?7h"
 _BRIGHT = "\x1b[7m{}\x1b[m"
 _BELL = "\a"
-_HIDDEN_INPUT = "hidden input"
 
 
 def ps(words: list[str], environ: Mapping[str, str]) -> int:
@@ -125,7 +125,7 @@ def _panes(server: Server, named: str) -> Iterator[tuple[str, bool]]:
         yield "    does not answer", False
         return
     for pane in panes:
-        asks = pane.get("awaits") == _HIDDEN_INPUT
+        asks = pane.get("awaits") == HIDDEN_INPUT
         yield f"    {in_a_line(pane)}", asks
         if asks:
             command = own_command(is_for_here=True)

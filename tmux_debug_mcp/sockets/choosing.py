@@ -22,6 +22,8 @@ from .servers import CommandError, Server, ancestors, current_directory, inode_o
 
 # What a verb needs a server for. Only to look, or to bring a person:
 LOOKS = "looks"
+# The same, but where a program asks for a secret:
+ASKS = "asks"
 # To change its panes:
 CHANGES = "changes"
 # The same, but where there is none, a detached one is started for the caller's directory:
@@ -31,6 +33,10 @@ MAKES = "makes"
 SHARES = "shares"
 # The same, but one with options of its own, beside those of the directory:
 STARTS = "starts"
+
+# What a row of a pane says that such a program awaits.
+HIDDEN_INPUT = "hidden input"
+_IS_ASKED = 3
 
 # How many other servers an error names, on one line.
 _MAX_OTHERS = 4
@@ -138,7 +144,7 @@ def server_for(
         CommandError: The current directory is gone.
     """
     servers = running(environ.get("XDG_RUNTIME_DIR", ""))
-    found, _ = meant(servers, surroundings(environ), need, lambda one: _has(one, panes()))
+    found, _ = meant(servers, surroundings(environ), need, lambda one: _has(one, need, panes()))
     return found
 
 
@@ -148,7 +154,8 @@ def meant(
     """Return the server that a caller means, and why, in words that follow "because".
 
     `servers` are the running ones. `has` tells which of several to take, the one for which it is
-    greatest: 2 if a pane that the caller names runs there, 1 if it has ended, else 0.
+    greatest: 3 if a secret is asked for there, 2 if a pane that the caller names runs there, 1 if
+    it has ended, else 0.
 
     Raises:
         WhichServerError, NoServerError: As for `server_for`.
@@ -164,8 +171,9 @@ def meant(
         found = _with_pane(_nearest(found, here) or found, has)
         return _only(found), "it or its client started this shell"
     near = [] if need == STARTS else _nearest(servers, here)
-    usable = _with_pane(near if need == LOOKS else _detached(near), has)
-    if _detached(usable):
+    usable = _with_pane(near if need in (LOOKS, ASKS) else _detached(near), has)
+    asked_of_several = need == ASKS and len(usable) > 1 and has(usable[0]) == _IS_ASKED
+    if _detached(usable) and not asked_of_several:
         return _only(_detached(usable)), "it serves this directory"
     if usable:
         return _only(usable), "its client runs here; only attach, secret and verbs that read use it"
@@ -210,14 +218,20 @@ def _nearest(servers: list[Server], here: Surroundings) -> list[Server]:
     return []
 
 
-def _has(server: Server, panes: Collection[str]) -> int:
-    """Return 2 if one of the panes runs in a server, 1 if one has ended there, else 0."""
+def _has(server: Server, need: str, panes: Collection[str]) -> int:
+    """Return what a server has of the panes that the caller names, as for `meant`.
+
+    If it names none, a secret is for any that asks for one.
+    """
     try:
-        rows = panes_of(server.socket) if panes else []
+        rows = panes_of(server.socket) if panes or need == ASKS else []
     except ServerGoneError:
         return 0
-    named = [row["status"] for row in rows if row["name"] in panes or row["id"] in panes]
-    return 2 if "running" in named else int(bool(named))
+    named = [row for row in rows if row["name"] in panes or row["id"] in panes]
+    asked = named if panes else rows
+    if need == ASKS and any(row.get("awaits") == HIDDEN_INPUT for row in asked):
+        return _IS_ASKED
+    return 2 if any(row["status"] == "running" for row in named) else int(bool(named))
 
 
 def _others(servers: list[Server], here: Surroundings) -> str:

@@ -5,7 +5,7 @@ This is light: every call of the command line imports it. `parsing` says what a 
 
 from collections.abc import Mapping, Sequence
 
-from tmux_debug_mcp.sockets.choosing import CHANGES, LOOKS, MAKES, SHARES
+from tmux_debug_mcp.sockets.choosing import ASKS, CHANGES, LOOKS, MAKES, SHARES
 
 PANES = "panes"
 PEOPLE = "people"
@@ -136,7 +136,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "secret",
             "type a secret for a program, hidden from the agent",
             "secret web",
-            need=LOOKS,
+            need=ASKS,
         ),
     ),
     SERVERS: (
