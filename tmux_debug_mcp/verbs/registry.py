@@ -142,7 +142,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
     SERVERS: (
         Verb(
             "ps",
-            "list the servers and their panes (--follow: live)",
+            "list all your servers and their panes (--follow: live)",
             "ps --follow",
             handler=f"{LISTING}:ps",
             need=LOOKS,
