@@ -245,7 +245,8 @@ class RunningServer:
         if greeting.wish.get("want") == "panes":
             # Looking is neither a call nor a use: people and completions don't prolong the lease.
             rows = [
-                row_for_people(pane, state) | {"directory": pane.made_by.cwd}
+                row_for_people(pane, state)
+                | {"directory": pane.made_by.place, "inode": pane.made_by.inode}
                 for pane, state in await self._engine.states()
             ]
             await caller.send({"panes": rows})

@@ -166,6 +166,29 @@ def test_named_server_has_that_of_another_directory(shell: Shell, tmp_path: Path
     assert [one.pid for one in shell.servers()] == [server.pid]
 
 
+def test_one_of_a_directory_that_was_made_anew_is_that_of_another(
+    shell: Shell, tmp_path: Path
+) -> None:
+    """The server is of the directory above."""
+    shell.out("start")
+    below = tmp_path / "below"
+    below.mkdir()
+    in_below = replace(shell, cwd=below)
+    in_below.out("dev", "--name", "old", "--", UP)
+    in_below.run("dev", "--name", "ended", "--", "exit 3")
+    below.rmdir()
+    below.mkdir()
+
+    done = in_below.run("dev", "--name", "old")
+    ended = in_below.run("dev", "--name", "ended")
+
+    place = f"{below} (deleted)"
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"'old' is running for another directory: {place}. Give another" in done.stderr
+    assert "'ended' is not running for this directory." in ended.stderr
+    assert in_below.out("dev", "--", "pwd -P; ls -d ../below/; exec cat").endswith("../below/\n")
+
+
 def test_directories_have_one_each(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "other" / ".git").mkdir(parents=True)
     other = replace(shell, cwd=tmp_path / "other")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.sockets.choosing import SHARES, NoServerError, server_for
 from tmux_debug_mcp.sockets.connection import Connection, panes_of
-from tmux_debug_mcp.sockets.servers import SOCKET, CommandError
+from tmux_debug_mcp.sockets.servers import SOCKET, CommandError, inode_of
 from tmux_debug_mcp.verbs.parsing import VerbParser, check, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
@@ -22,6 +22,10 @@ from .caller import directory, write
 from .main import call
 from .starting import connect_here
 
+# What `dev` does about a pane.
+SHOW = "show"
+CREATE = "create"
+RESTART = "restart"
 _NAME = "dev"
 _LOCK = "dev.lock"
 # Servers take a few seconds to start, and few print all the time.
@@ -63,75 +67,80 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     is_person = os.isatty(0) and os.isatty(1) and processes.TAG not in environ
     # A person sees it in the terminal. The wait for a port comes later, without the lock.
     soon = ["-q", "--timeout", "0"] if is_person or port else ["--timeout", _REST_S]
-    cwd = directory()
+    cwd, inode = directory(), inode_of(".")
     if port and command:  # only the wait for it would refuse a wrong one, and that comes last
         check(["create", "--name", name, *port, "--", command], cwd)
     server_directory = _reach(name, command, environ, cwd)
     path = f"{server_directory}/{SOCKET}"
 
+    def decided(pane: dict[str, object] | None) -> str:
+        return decide(pane, inode, name, command, restarts=given.restart)
+
     def ask(*line: str) -> int:
         return call(Connection(path), list(line), cwd)
-
-    def runs(pane: dict[str, object] | None) -> bool:
-        return _check(pane, name, command, cwd, may_replace=given.restart)
 
     def may_join() -> bool:
         """Return whether it runs and may be joined before it is up.
 
         A person watches it come up, and `--port` waits for that.
         """
-        pane = _pane(path, name)
-        may = not given.restart and bool(is_person or given.port)
-        return may and pane is not None and runs(pane)
+        pane = _running(path, name) if is_person or port else None
+        return pane is not None and decided(pane) == SHOW
 
+    status = 0
     with _alone(server_directory, may_join):
-        pane = _pane(path, name)
-        is_new = not runs(pane) or given.restart
-        if pane and (given.restart or not command):
+        does = decided(_newest(path, name))
+        if does == CREATE:
+            status = ask("create", "--name", name, *soon, "--", command)
+        elif does == RESTART:
             other = [f"--command={command}"] if command else []
-            status = ask("restart", name, *other, *soon) if is_new else 0
-        else:
-            status = ask("create", "--name", name, *soon, "--", command) if is_new else 0
+            status = ask("restart", name, *other, *soon)
     if not is_person:
         if port and not status:
             status = ask("wait", name, *port)
-        elif not is_new:
+        elif does == SHOW:
             status = ask("capture", name, "--lines", _LINES)
         return status
-    if not is_new:
+    if does == SHOW:
         write(2, f"'{name}' is already running; nothing was started.\n")
-    if not _runs(path, name):  # it ended before anybody could see it
+    if _running(path, name) is None:  # it ended before anybody could see it
         ask("capture", name, "--lines", _LINES)
         return _ENDED
     return ask("attach", "--write", name)
 
 
-def _check(
-    pane: dict[str, object] | None, name: str, command: str, cwd: str, *, may_replace: bool
-) -> bool:
-    """Check that a pane of that name is what is asked for; return whether its program runs.
+def decide(
+    pane: dict[str, object] | None, inode: str, name: str, command: str, *, restarts: bool
+) -> str:
+    """Return what to do about the newest pane of that name: SHOW it, CREATE or RESTART it.
+
+    `inode` identifies the caller's directory: another one may have its path. `command` is "" if
+    none is given; `restarts` says that a running one is to be ended.
 
     Raises:
-        CommandError: It does not exist and there is no command; or it is running for another
-            directory, or another command that it may not replace.
+        CommandError: It runs for another directory, or it runs another command and is not to be
+            ended; or nothing runs and there is no command.
     """
-    if pane is None and not command:
-        raise CommandError(
-            f"'{name}' is not running for this directory. Give its command: "
-            "tmux-debug dev -- COMMAND"
-        )
-    if pane is None or pane["status"] != "running":
-        return False
-    if os.path.realpath(str(pane["directory"])) != os.path.realpath(cwd):
-        raise CommandError(
-            f"'{name}' is running for another directory: {pane['directory']}. Give another --name."
-        )
-    if command not in ("", pane["line"]) and not may_replace:
-        raise CommandError(
-            f"'{name}' is already running another command: {pane['command']}. Give --restart to "
-            "end it, or another --name."
-        )
-    return True
+    is_here = pane is not None and pane["inode"] == inode
+    if pane is not None and pane["status"] == "running":
+        if not is_here:
+            raise CommandError(
+                f"'{name}' is running for another directory: {pane['directory']}. Give another "
+                "--name."
+            )
+        if command not in ("", pane["line"]) and not restarts:
+            raise CommandError(
+                f"'{name}' is already running another command: {pane['command']}. Give --restart "
+                "to end it, or another --name."
+            )
+        return RESTART if restarts else SHOW
+    if command:
+        return CREATE
+    if is_here:
+        return RESTART
+    raise CommandError(
+        f"'{name}' is not running for this directory. Give its command: tmux-debug dev -- COMMAND"
+    )
 
 
 def _reach(name: str, command: str, environ: Mapping[str, str], cwd: str) -> str:
@@ -139,22 +148,20 @@ def _reach(name: str, command: str, environ: Mapping[str, str], cwd: str) -> str
     try:
         return server_for(environ, SHARES, lambda: [name]).directory
     except NoServerError:
-        _check(None, name, command, cwd, may_replace=False)
+        decide(None, "", name, command, restarts=False)
         check(["create", "--name", name, "--", command], cwd)
-    connection = connect_here(environ)
-    connection.close()
-    return connection.directory
+    return connect_here(environ).directory
 
 
-def _pane(path: str, name: str) -> dict[str, object] | None:
+def _newest(path: str, name: str) -> dict[str, object] | None:
     """Return the row of the newest pane of a name; None if there is none."""
     named = [pane for pane in panes_of(path) if pane["name"] == name]
     return named[-1] if named else None
 
 
-def _runs(path: str, name: str) -> bool:
-    pane = _pane(path, name)
-    return pane is not None and pane["status"] == "running"
+def _running(path: str, name: str) -> dict[str, object] | None:
+    pane = _newest(path, name)
+    return pane if pane and pane["status"] == "running" else None
 
 
 @contextmanager

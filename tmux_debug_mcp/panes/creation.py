@@ -17,8 +17,10 @@ from pathlib import Path
 
 from tmux_debug_mcp.errors import ArgumentError, TmuxStuckError, ToolError
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.gone import REMOVED
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.sockets.servers import inode_of
 from tmux_debug_mcp.tmux.client import Command, ControlClient
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
@@ -103,6 +105,7 @@ class NewPane:
         is_evictable: The pane may be removed once its program has ended, to make room.
         destination: Where to make the pane, None for a new window.
         inherited: The environment to which `env` is added. The engine sets it: the caller's.
+        inode: What identifies the directory, as from `inode_of`; "" if it is not known yet.
     """
 
     command: str
@@ -116,6 +119,12 @@ class NewPane:
     is_evictable: bool = False
     destination: Destination | None = None
     inherited: Mapping[str, str] = field(default_factory=dict)
+    inode: str = ""
+
+    @property
+    def place(self) -> str:
+        """The directory's path, marked as the kernel does if it no longer leads there."""
+        return f"{self.cwd}{REMOVED if inode_of(self.cwd or '') != self.inode else ''}"
 
     @property
     def variables(self) -> dict[str, str]:

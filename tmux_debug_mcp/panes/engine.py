@@ -31,6 +31,7 @@ from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.growth import LogEvents, Retention
 from tmux_debug_mcp.logs.log import Log, nonce_digest
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.sockets.servers import inode_of
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
 from tmux_debug_mcp.tmux.supervisor import temporary_directory
@@ -179,7 +180,7 @@ class Engine:
         origin = self.origin
         # It is checked before another pane has to make room.
         cwd = str(directory(origin.cwd, new.cwd))
-        new = replace(new, cwd=cwd, inherited=origin.env)
+        new = replace(new, cwd=cwd, inode=inode_of(cwd), inherited=origin.env)
         check_size(new)
         while len(self._panes) + self._in_making >= MAX_PANES:
             await self._make_room()

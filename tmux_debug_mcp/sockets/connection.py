@@ -15,8 +15,8 @@ The first line says what the connection is for, and the server's lines say what 
 
     > {"want": "panes"}                    which is not a call: not on record, and not a use
     < {"panes": [{"id": "debug-1", ...}]}  the rows of the list, with the whole command as `line`,
-                                           the `directory` that each was made in, and
-                                           what a status line says as `shown`
+                                           the `directory` that each was made in and its
+                                           `inode`, and what a status line says as `shown`
 
     > {"want": "mcp", "environment": ...}  with standard input and output attached to it
     < {"exit": 0}                          when the client has closed its end
