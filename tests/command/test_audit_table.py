@@ -369,18 +369,6 @@ def test_page_does_not_replace_the_audit_that_it_shows(
     assert audit.read_text() == record(1)
 
 
-def test_output_that_can_not_be_written_is_said(shell: Shell, audit: Path) -> None:
-    audit.write_text(record(1))
-    command = f"{shlex.join([*PROGRAM, 'audit', 'audit.log'])} >/dev/full"
-
-    done = subprocess.run(
-        ["sh", "-c", command], env=shell.env, cwd=shell.cwd, capture_output=True, check=False
-    )
-
-    assert done.returncode == 125
-    assert done.stderr == b"tmux-debug: The output can't be written: No space left on device.\n"
-
-
 @pytest.mark.parametrize("options", ["", "--json", "--follow"])
 def test_reader_that_has_seen_enough_ends_it_quietly(
     shell: Shell, audit: Path, options: str

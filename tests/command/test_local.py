@@ -221,25 +221,6 @@ def test_board_that_is_cut_keeps_what_asks(monkeypatch: pytest.MonkeyPatch) -> N
     assert board.split("\r\n") == shown
 
 
-@pytest.mark.parametrize("words", [["--version"], ["list", "--help"], ["ps"], ["run", "seq 10"]])
-def test_output_that_can_not_be_written_is_said(
-    shell: Shell, server: Server, words: list[str]
-) -> None:
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [*PROGRAM, *words],
-            env=shell.naming_env | {"TMUX_DEBUG_SERVER": str(server.pid)},
-            cwd=shell.cwd,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-
-    assert done.returncode == 125
-    assert done.stderr == "tmux-debug: The output can't be written: No space left on device.\n"
-
-
 def test_ps_follows(shell: Shell, server: Server) -> None:
     following = shell.start("ps", "--follow")
     assert following.stdout
@@ -386,23 +367,59 @@ def test_server_starts_where_standard_streams_are_closed(shell: Shell, closed: s
     assert f"Server {server.pid} is already running" in shell.out("start")
 
 
-@pytest.mark.parametrize("words", [["list"], ["dev"], ["config", "cursor"]], ids=" ".join)
+@pytest.fixture(scope="module")
+def with_dev(shared: Shell) -> Shell:
+    """Return a shell whose server has an audit, and a pane `dev` that has printed a line."""
+    shared.out("start", "--audit", f"{shared.cwd}/audit")
+    shared.out("dev", "--", "echo up; exec cat")
+    return shared
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     ("stream", "reason"),
     [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")],
 )
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--version",
+        "list --help",
+        "list",
+        "ps",
+        "dev",
+        "replay dev --at -0s",
+        "replay dev --cast -",
+        "capture dev --at -0s",
+        "audit audit",
+        "config cursor",
+        "demo",
+    ],
+)
 def test_output_that_can_not_be_written_is_an_error(
-    shell: Shell, words: list[str], stream: str, reason: str
+    with_dev: Shell, line: str, stream: str, reason: str, unbuffered: str
 ) -> None:
-    shell.out("dev", "--", "echo up; exec cat")
-    line = f"{shlex.join([*PROGRAM, *words])} {stream}"
-    done = subprocess.run(
-        ["sh", "-c", line],
-        env=shell.env,
+    done = _by_shell(with_dev, f"{line} {stream}", PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 125, done
+    assert done.stderr.endswith(f"tmux-debug: The output can't be written: {reason}.\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("line", ["run echo up", "replay dev --at -0s"])
+def test_complaints_that_can_not_be_written_are_lost(
+    with_dev: Shell, line: str, stream: str
+) -> None:
+    done = _by_shell(with_dev, f"{line} {stream}")
+    assert (done.returncode, done.stdout) == (0, "up\n")
+
+
+def _by_shell(shell: Shell, line: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["sh", "-c", f"{shlex.join(PROGRAM)} {line}"],
+        env=shell.env | env,
         cwd=shell.cwd,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 125, done
-    assert done.stderr.endswith(f"tmux-debug: The output can't be written: {reason}.\n")

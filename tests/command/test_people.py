@@ -525,10 +525,16 @@ class TestSecret:
         assert done.stdout == typed_into("login")
         server.shows("login", "got 12")
 
-    def test_nothing_that_is_piped_is_no_empty_secret(self, shell: Shell, server: Server) -> None:
+    @pytest.mark.parametrize("stream", ["</dev/null", "<&-"])
+    def test_nothing_that_is_piped_is_no_empty_secret(
+        self, shell: Shell, server: Server, stream: str
+    ) -> None:
         login(server)
 
-        done = secret_from_a_pipe(shell, b"")
+        line = f"{shlex.join(PROGRAM)} secret login {stream}"
+        done = subprocess.run(
+            ["sh", "-c", line], env=shell.naming_env, capture_output=True, check=False
+        )
 
         assert (done.returncode, done.stdout) == (125, b"")
         assert done.stderr == (

@@ -1,13 +1,12 @@
 """What verbs do in the caller's process: read its flags and its directory, and print."""
 
+import io
 import os
 import sys
 from collections.abc import Container
 
 from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.registry import VERBS
-
-_ERROR = 2  # the file descriptor of standard error
 
 
 def flags(name: str, words: list[str], known: Container[str] = ()) -> list[str]:
@@ -38,29 +37,54 @@ def open_standard_streams() -> set[int]:
     closed = {fd for fd in (0, 1, 2) if not os.path.exists(fd)}
     for _ in closed:
         os.open(os.devnull, os.O_RDONLY)  # it gets the lowest free number
-    # Python has made no streams of them.
-    if 1 in closed:
-        sys.stdout = os.fdopen(1, "w", closefd=False)
-    if _ERROR in closed:
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     return closed
 
 
 def write(fd: int, text: object) -> None:
-    """Write a text as UTF-8, whatever the locale is.
+    """Write a text as UTF-8, whatever the locale is; or bytes.
 
     Raises:
         CommandError: Standard output can't be written. If standard error can't, the text is lost.
     """
-    data = str(text).encode()
+    data = text if isinstance(text, bytes) else str(text).encode()
     try:
         while data:
             data = data[os.write(fd, data) :]
     except OSError as error:
         if fd == 1:
-            raise unwritable(error) from None
+            raise CommandError(f"The output can't be written: {error.strerror}.") from None
 
 
-def unwritable(error: OSError) -> CommandError:
-    """Return what to raise when standard output can't be written."""
-    return CommandError(f"The output can't be written: {error.strerror}.")
+def print_by_write() -> None:
+    """Have `write` write what Python prints. Standard output is to be flushed in the end.
+
+    What can't be written in the encoding of the locale is escaped.
+    """
+    encoding = sys.stdout.encoding if sys.stdout else None  # there is none where it is closed
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(
+            io.BufferedWriter(_Stream(fd)), encoding, "backslashreplace", line_buffering=by_lines
+        )
+        for fd, by_lines in ((1, os.isatty(1)), (2, True))
+    )
+
+
+class _Stream(io.RawIOBase):
+    """What Python prints to a file descriptor."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return os.isatty(self._fd)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        written = bytes(data)  # type: ignore[call-overload]  # a buffer
+        write(self._fd, written)
+        return len(written)

@@ -11,7 +11,7 @@ from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, sent_
 from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.registry import INHERITING, PEOPLE, SECTIONS, VERBS, WAITING, Verb
 
-from .caller import directory, open_standard_streams, unwritable, write
+from .caller import directory, open_standard_streams, print_by_write, write
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
@@ -165,18 +165,18 @@ def _run_here(handler: str, words: list[str], wanted: str) -> int:
     if wanted:
         environ["TMUX_DEBUG_SERVER"] = wanted
     module, _, function = handler.partition(":")
+    print_by_write()
     try:
         status = getattr(importlib.import_module(module), function)(words, environ)
-    except Exception as error:
-        from tmux_debug_mcp.errors import StartError  # noqa: PLC0415  it takes as long as `ps`
-
-        if not isinstance(error, StartError):
-            raise
-        raise CommandError(str(error)) from error
-    try:
         sys.stdout.flush()  # `os._exit` won't
-    except OSError as error:
-        raise unwritable(error) from None
+    except Exception as error:
+        # Importing it takes as long as `ps`.
+        from tmux_debug_mcp.errors import StartError, first_of  # noqa: PLC0415
+
+        cause = first_of(error)
+        if isinstance(cause, StartError | CommandError):
+            raise CommandError(str(cause)) from error
+        raise
     return int(status)
 
 

@@ -114,7 +114,8 @@ def _ask(prompt: str) -> str:
         _interrupts()
         return getpass.getpass(prompt)
     # As bytes: text would end at a carriage return, and the rest would be dropped silently.
-    data = sys.stdin.buffer.read(_MAX_PIPED_BYTES)
+    with open(0, "rb", closefd=False) as piped:  # Python has no stream where it was closed
+        data = piped.read(_MAX_PIPED_BYTES)
     if not data:
         raise CommandError(
             "Standard input was empty: the command that writes to it may have failed. Nothing was "

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import io
 import logging
 import signal
 import sys
@@ -49,8 +48,6 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             findings = look(tmux, environ, arguments.timeout)
     except KeyboardInterrupt:
         return _INTERRUPTED
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     if arguments.json:
         sys.stdout.write(as_json(findings))
     else:

@@ -1,7 +1,6 @@
 """The verb `audit`: shows audits as a table, finished or growing, or as a page."""
 
 import argparse
-import io
 import os
 import sys
 from collections import Counter
@@ -206,9 +205,6 @@ def _output(environ: Mapping[str, str], names: PaneNames, *, is_json: bool) -> O
     console = Console(_environ=environ, markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         return PlainOutput(sys.stdout.buffer, names)
-    # The terminal's encoding may lack characters.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     return TableOutput(console, names)
 
 
@@ -220,4 +216,3 @@ def _complain_of_more(damaged: Counter[str]) -> None:
 
 def _complain(text: str) -> None:
     sys.stderr.write(f"tmux-debug: {visible(text)}\n")
-    sys.stderr.flush()
