@@ -39,7 +39,7 @@ LEFT = [
     (b'["tmux-debug"]\n', ":1:1 is not a JSON object"),
     (b'{"mcpServers": ["tmux-debug"]}', " has no object at 'mcpServers'"),
     (b'{"mcpServers": null, "a": "tmux-debug"}', " has null at 'mcpServers'"),
-    (b'{"tmux-debug": "\x1b]0;x\x07"}', ":1:17 is not JSON: Invalid control character"),
+    (b'{"tmux-debug": "\x1b]0;x\x07"}', ":1:17 is not JSON: Invalid control character."),
     (b"{\n  // tmux-debug\n}", ":2:3 has comments"),
     (b'{"mcpServers": {"a": 1}, "mcpServers": {}}', ' has "mcpServers" twice'),
     (b'{"mcpServers": {"tmux-debug": {"command": "tmux-debug"}}}', " has an entry of this name"),
@@ -51,6 +51,7 @@ SHAPES = [
     b'{"a":1}',
     b'{\n\t"a": 1\n}\n',
     b'{\r\n  "a": [1,\r\n 2]\r\n}\r\n',
+    b'\xef\xbb\xbf{"a": 1}\r\n',  # with a byte order mark
     b'{\n   "mcpServers": {\n      "other":   {"command": "x", "args": ["-y"]}\n   }\n}',
 ]
 
@@ -231,7 +232,7 @@ def test_file_that_is_not_text_is_refused(shell: Shell, home: Path, data: bytes)
 
     for action in ("--write", "--remove"):
         error = refusal(shell, "claude-code", "--scope", "user", action)
-        assert error.startswith(f"tmux-debug: {path} is not UTF-8")
+        assert error.startswith(f"tmux-debug: {path} is not UTF-8 (line ")
     assert path.read_bytes() == data
 
 

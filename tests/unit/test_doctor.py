@@ -261,6 +261,11 @@ class TestConfigurations:
         write(home / file, text.replace(COMMAND, "other"))
         assert read({"HOME": str(home), "PATH": "/nonexistent"}) == ([], [])
 
+    def test_byte_order_mark_is_no_fault(self, home: Path) -> None:
+        write(home / ".codex/config.toml", f"\ufeff[mcp_servers.t]\ncommand = '{COMMAND}'\n")
+
+        assert [entry.words for entry in entries_in(home)] == [(COMMAND,)]
+
     def test_entry_of_our_name_is_ours_whatever_it_starts(self, home: Path) -> None:
         servers = {"tmux-debug": {"command": "/gone/server"}, "other": {"command": "/gone/x"}}
         write(home / ".cursor/mcp.json", json.dumps({"mcpServers": servers}))
@@ -278,7 +283,7 @@ class TestConfigurations:
         [
             ('{"mcpServers": ', "is not JSON: Expecting value (line 1, column 16)."),
             ("[" * 100_000, "is nested too deeply."),
-            ('{"a": "\xff"}', "can't be read: 'utf-8' codec"),
+            ('{\n"a": "\xff"}', "is not UTF-8 (line 2, column 7)."),
             ("[]", "is not a JSON object (line 1, column 1)."),
             ("null", "is not a JSON object (line 1, column 1)."),
         ],

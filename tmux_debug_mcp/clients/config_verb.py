@@ -177,7 +177,7 @@ class _Setup:
 
     def _write(self, program: programs.Program) -> int:
         file = self._read()
-        before = file.text or ""
+        before = file.text
         try:
             after = self._slot.merged(before, list(program.words), self._options)
         except EditError as error:
@@ -199,7 +199,7 @@ class _Setup:
 
     def _remove(self) -> int:
         file = self._read()
-        before = file.text or ""
+        before = file.text
         if self._arguments.name not in before:
             return self._have_nothing_to_remove()
         try:
@@ -237,7 +237,7 @@ class _Setup:
 
     def _replace(self, file: files.File, text: str) -> None:
         backup = files.write(file, text, self._backups)
-        sys.stdout.write(files.diff(self._path, file.text or "", text))
+        sys.stdout.write(files.diff(self._path, file.text, text))
         kept = f" A backup is in {backup}." if backup else ""
         _print(f"\nWrote {self._path}.{kept}")
 

@@ -4,6 +4,7 @@ A symbolic link stays one, and its target is replaced. Mode and owner stay, too.
 somebody else's: only files inside it are read, and backups are never written there.
 """
 
+import codecs
 import contextlib
 import difflib
 import errno
@@ -18,6 +19,8 @@ from tmux_debug_mcp.linux.files import open_file
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.vt.printable import visible
 
+from .editing import EditError
+
 # `~/.claude.json` also contains the client's history. A project's file may be somebody else's.
 _MAX_MIB = 32
 _MAX_MIB_OF_PROJECT = 1
@@ -26,7 +29,7 @@ _MAX_DIFF_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A client's file, as it was read. Text and status are None if there is no such file.
+    """A client's file, as it was read. Status is None if there is no such file.
 
     The client looks for it at `path`; `target` is the same without symbolic links. `project` is
     the directory that it has to be in, None for a file of the person's.
@@ -35,8 +38,13 @@ class File:
     path: Path
     target: Path
     project: Path | None
-    text: str | None
+    data: bytes
     status: os.stat_result | None
+
+    @property
+    def text(self) -> str:
+        """What is in it, without a byte order mark."""
+        return text_of(self.data)
 
 
 def read(path: Path, project: Path | None = None) -> File:
@@ -52,15 +60,14 @@ def read(path: Path, project: Path | None = None) -> File:
         )
     try:
         data, status = read_data(target, is_of_project=project is not None)
+        text_of(data)
     except FileNotFoundError:
-        return File(path, target, project, None, None)
+        return File(path, target, project, b"", None)
     except OSError as error:
         raise CommandError(f"{path} can't be read: {error.strerror}.") from None
-    try:
-        return File(path, target, project, data.decode(), status)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"{path} is not UTF-8 (line {line}). Nothing was changed.") from None
+    except EditError as error:
+        raise CommandError(f"{path} {error}. Nothing was changed.") from None
+    return File(path, target, project, data, status)
 
 
 def read_data(target: Path, *, is_of_project: bool) -> tuple[bytes, os.stat_result]:
@@ -77,22 +84,33 @@ def read_data(target: Path, *, is_of_project: bool) -> tuple[bytes, os.stat_resu
         return data, os.fstat(stream.fileno())
 
 
+def text_of(data: bytes) -> str:
+    """Return the text of a file, without a byte order mark; EditError if it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start].decode()
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise EditError("is not UTF-8", line, column) from None
+
+
 def write(file: File, text: str, directory: Path) -> Path | None:
     """Replace a file's text, and return the path of the backup; None if there was no file.
 
-    Readers see the old file or the new one. The directory holds the backups of all files.
+    A byte order mark, as editors on Windows write it, stays. Readers see the old file or the new
+    one. The directory holds the backups of all files.
 
     Raises:
         CommandError: It can't be written, or has changed since it was read.
     """
     temporary = file.target.with_name(f".{file.target.name}.{os.getpid()}.tmp")
+    has_mark = file.data.startswith(codecs.BOM_UTF8)
+    data = text.encode("utf-8-sig" if has_mark else "utf-8")
     with _backed_up(file, directory) as backup:
         file.target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            if file.status is None:
-                _create(temporary, text.encode(), 0o666)
-            else:
-                _create(temporary, text.encode(), 0o600)
+            _create(temporary, data, 0o600 if file.status else 0o666)
+            if file.status:
                 own, meant = temporary.stat(), file.status
                 if (own.st_uid, own.st_gid) != (meant.st_uid, meant.st_gid):
                     os.chown(temporary, meant.st_uid, meant.st_gid)
@@ -139,8 +157,8 @@ def _backed_up(file: File, directory: Path | None) -> Iterator[Path | None]:
         raise _refusal(file, "it is read-only")
     backup = None
     try:
-        if file.text is not None and directory is not None:
-            backup = _create_backup(file.path, file.text.encode(), directory)
+        if file.status and directory is not None:
+            backup = _create_backup(file.path, file.data, directory)
         yield backup
     except BaseException as error:
         if backup:
@@ -186,5 +204,5 @@ def _create(path: Path, data: bytes, mode: int) -> None:
 def _check_unchanged(file: File) -> None:
     """Raise `CommandError` if the file has changed since it was read."""
     now = read(file.path, file.project)
-    if now.text != file.text or now.target != file.target:
+    if now.data != file.data or now.target != file.target:
         raise CommandError(f"Another program has just changed {file.path}. Try again.")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from .editing import EditError, Entry, Keys, UneditedError
 
-_DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _INDENTATION = "  "
+# Python's messages end so before a place.
+_AT = re.compile("( starting)? at$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +29,18 @@ def load(text: str) -> Entry:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         if text.startswith(("//", "/*"), error.pos):
             raise UneditedError(
                 "has comments, which config does not edit", error.lineno, error.colno
             ) from error
-        raise EditError(f"is not JSON: {error.msg}", error.lineno, error.colno) from error
+        reason = f"is not JSON: {_AT.sub('', error.msg)}"
+        raise EditError(reason, error.lineno, error.colno) from error
     except RecursionError as error:
         raise EditError("is nested too deeply") from error
-    except ValueError as error:
-        raise EditError(f"is not JSON: {error}") from error
+    except ValueError as error:  # Python's limit for digits
+        raise EditError("has a number of too many digits") from error
     if not isinstance(value, dict):
         raise EditError("is not a JSON object", 1, 1)
     return value
@@ -155,4 +157,7 @@ def _skipped(text: str, at: int) -> int:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number of JSON")
+    raise EditError(f"is not JSON: {constant} is not a number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)

@@ -5,6 +5,7 @@ that it removes, and that takes time in proportion to the text.
 """
 
 import json
+import math
 import tomllib
 from itertools import takewhile
 
@@ -23,11 +24,13 @@ def load(text: str) -> Entry:
         if line.count(".") > _MAX_DOTS:
             raise EditError(f"has more than {_MAX_DOTS} dots in a line", number, 1)
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=_float)
     except RecursionError as error:
         raise EditError("is nested too deeply") from error
-    except ValueError as error:
+    except tomllib.TOMLDecodeError as error:
         raise EditError(f"is not TOML: {error}") from error
+    except ValueError as error:  # Python's limit for digits
+        raise EditError("has a number of too many digits") from error
 
 
 def put(text: str, keys: Keys, value: object) -> str:
@@ -91,3 +94,9 @@ def _value(line: str) -> Entry:
         return {} if "#" in line else tomllib.loads(line)
     except (ValueError, RecursionError):
         return {}
+
+
+def _float(text: str) -> float:
+    """Return the value of a float. No two NaNs are equal, but lists of the same one are."""
+    value = float(text)
+    return math.nan if math.isnan(value) else value

@@ -16,7 +16,7 @@ from typing import Any
 
 from tmux_debug_mcp.clients import programs
 from tmux_debug_mcp.clients.editing import EditError, UneditedError
-from tmux_debug_mcp.clients.files import read_data
+from tmux_debug_mcp.clients.files import read_data, text_of
 from tmux_debug_mcp.clients.table import CLIENTS, Homes, Source
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OPTIONS, OptionError, checked, parse_all
@@ -131,7 +131,7 @@ def _read(client: str, source: Source) -> list[Entry] | list[Finding]:
     try:
         target = Path(os.path.realpath(source.path))
         data, _ = read_data(target, is_of_project=source.is_of_project)
-        text = data.decode()
+        text = text_of(data)
         return list(_entries(client, source, source.language.load(text)))
     except UneditedError as error:
         if not _is_ours(text):
@@ -142,9 +142,8 @@ def _read(client: str, source: Source) -> list[Entry] | list[Finding]:
         ]
     except EditError as error:
         fault = str(error)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        fault = f"can't be read: {reason or type(error).__name__}"
+    except OSError as error:
+        fault = f"can't be read: {error.strerror}"
     advice = f"Correct it: perhaps {client} can't read it either."
     return [warning(client, f"{shown(source.path)} {fault}.", advice)]
 
