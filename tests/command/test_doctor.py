@@ -66,7 +66,7 @@ def examine(shell: Shell, *words: str, **env: str) -> Report:
 
 
 def examine_without_server(shell: Shell, *words: str, **env: str) -> Report:
-    """Run `doctor` where tmux is missing, so that it starts no server of its own.
+    """Run `doctor` where tmux is missing, so that no server of its own stays.
 
     Returns:
         What else it has found.
@@ -290,6 +290,24 @@ class TestClients:
 
         for name in ("codex", "cursor"):
             assert "works" in report[name]["found"]
+
+    @pytest.mark.parametrize("text", ["exit 1", "echo tmux 2.9", None])
+    def test_fault_of_the_machine_is_said_once(
+        self, shell: Shell, home: Path, ours: Path, tmp_path: Path, text: str | None
+    ) -> None:
+        configure(home, command=str(ours))
+        (home / ".codex").mkdir()
+        other = script(tmp_path / "other/tmux-debug-mcp", "echo no luck >&2; exit 1")
+        servers = f'[mcp_servers.t]\ncommand = "{ours}"\n[mcp_servers.u]\ncommand = "{other}"\n'
+        (home / ".codex/config.toml").write_text(servers)
+        tmux = str(script(tmp_path / "tmux", text) if text else tmp_path / "gone")
+        report = examine(shell, TMUX_DEBUG_TMUX=tmux)
+
+        assert sorted(report.problems) == ["codex", "server start" if text else "tmux"]
+        [same, different] = sorted(report.named("codex"), key=lambda one: one["found"])
+        for one in (same, report["cursor"]):
+            assert one["found"].endswith(" can be judged only when a server works here")
+        assert different["found"].endswith(" does not work. no luck")
 
     def test_configuration_whose_command_is_missing(self, shell: Shell, home: Path) -> None:
         configure(home, command="/nonexistent/tmux-debug-mcp")

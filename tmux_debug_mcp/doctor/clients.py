@@ -21,7 +21,7 @@ from tmux_debug_mcp.clients.table import CLIENTS, Homes, Source
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OPTIONS, OptionError, checked, parse_all
 
-from .probe import Answers, Trial, environment
+from .probe import Answers, Complaint, Trial, environment
 from .report import Finding, State, ok, problem, shown, warning
 
 _NAME = "tmux-debug"
@@ -79,11 +79,17 @@ class Clients:
             for words, added in self._commands
         ]
 
-    def tried(self, outcomes: Sequence[Answers | str]) -> list[Finding]:
-        """Return all findings, in the order of the clients' programs, given what came of trials."""
+    def tried(self, outcomes: Sequence[Answers | str], own: Answers | str) -> list[Finding]:
+        """Return all findings, in the order of the clients' programs, given what came of trials.
+
+        `own` is what came of the server that no client has. What it says is not repeated.
+        """
         found = [*self.findings]
         for ((words, _), entries), outcome in zip(self._commands.items(), outcomes, strict=True):
-            if isinstance(outcome, str):
+            if isinstance(outcome, Complaint) and outcome == own:
+                state, advice = State.OK, ""
+                text = "can be judged only when a server works here"
+            elif isinstance(outcome, str):
                 state, text = State.PROBLEM, f"does not work. {outcome}"
                 advice = f"See what it says: {shlex.join(words)} </dev/null"
             else:

@@ -64,17 +64,13 @@ def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Findin
         found.append(problem(_START, f"{base} can't be written: {error.strerror}.", advice))
         return [*found, *clients.findings]
     with place as directory:
-        own = []
-        if program:
-            words = [sys.executable, "-c", _SERVE.format(path=sys.path)]
-            env = environment(environ, directory) | {"TMUX_DEBUG_TMUX": os.path.abspath(program)}
-            own = [Trial(words, env, _COMMAND)]
-        outcomes = ask([*own, *clients.trials(directory)], directory, timeout_s)
-    if program:
-        found += _server(program, outcomes.pop(0))
-    else:
-        found.append(_missing(tmux, environ))
-    return [*found, *clients.tried(outcomes)]
+        words = [sys.executable, "-c", _SERVE.format(path=sys.path)]
+        found_tmux = os.path.abspath(program) if program else tmux
+        env = environment({**environ, "TMUX_DEBUG_TMUX": found_tmux}, directory)
+        own = Trial(words, env, _COMMAND)
+        outcome, *others = ask([own, *clients.trials(directory)], directory, timeout_s)
+    found += _server(program, outcome) if program else [_missing(tmux, environ)]
+    return [*found, *clients.tried(others, outcome)]
 
 
 def _package(environ: Mapping[str, str]) -> list[Finding]:

@@ -52,6 +52,12 @@ class Answers:
     reason: str = ""
 
 
+class Complaint(str):
+    """What a server said before it ended, in one line."""
+
+    __slots__ = ()
+
+
 class _TrialError(Exception):
     """Raised when a server does not do what it was asked for; the text says what it did."""
 
@@ -87,7 +93,7 @@ async def _outcome(trial: Trial, directory: str) -> Answers | str:
         if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
             errors.seek(0)
             last = (errors.read().strip() or "It ended before it answered.").splitlines()[-1]
-            return last.removeprefix(_OWN_NAME)[:_MAX_COMPLAINT_CHARACTERS]
+            return Complaint(last.removeprefix(_OWN_NAME)[:_MAX_COMPLAINT_CHARACTERS])
     if isinstance(cause, MCPError):
         return f"It answers with an error: {cause.message}."
     if isinstance(cause, ValidationError):
