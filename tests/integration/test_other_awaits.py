@@ -24,6 +24,9 @@ async def test_command_of_a_tab_that_awaits_input_answers_at_once(settings: Sett
         )
         assert "exit_code" not in asked
         assert row["awaits"] == "input"
+        busy = await tabs.error("execute_command", window_id=tab, command="echo no")
+        assert busy.startswith(f"Tab '{tab}' is busy: read -p ")
+        assert "If it awaits input, answer with start_process." in busy
 
         assert (await tabs.json("start_process", window_id=tab, command="Bob"))["started"]
         done = await tabs.json("execute_command", window_id=tab, command="echo $x")

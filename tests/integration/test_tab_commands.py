@@ -275,7 +275,8 @@ async def test_program_in_the_foreground_is_not_typed_into(tabs: Tabs, tab: str)
 
     error = await tabs.error("execute_command", window_id=tab, command="echo no")
     assert error.startswith(
-        f"Tab '{tab}' is running cat, not a shell at its prompt. Stop it with stop_process"
+        f"Tab '{tab}' is running cat, not a shell at its prompt. If it awaits input, answer with "
+        "start_process. Or stop it with stop_process, or use another tab."
     )
 
 

@@ -92,12 +92,13 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "there until they let go. Wait, or use another tab."
     ),
     errors.BusyError: (
-        "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. Stop it with stop_process, "
-        "or use another tab."
+        "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. If it awaits input, answer "
+        "with start_process. Or stop it with stop_process, or use another tab."
     ),
     errors.NotAtPromptError: (
-        "Tab '{window_id}' is running {foreground}, not a shell at its prompt. Stop it with "
-        "stop_process, or use another tab. Supported shells: bash, zsh, dash, fish and busybox sh."
+        "Tab '{window_id}' is running {foreground}, not a shell at its prompt. If it awaits input, "
+        "answer with start_process. Or stop it with stop_process, or use another tab. Supported "
+        "shells: bash, zsh, dash, fish and busybox sh."
     ),
     errors.ShellNotReadyError: (
         "Tab '{window_id}': {shell} is not at its prompt; it is busy or asking for something. "
