@@ -27,7 +27,7 @@ from mcp import Client
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.server import build
@@ -296,6 +296,26 @@ async def in_process(
         Client(build(Toolbox(chosen, engine, Records(audit, RUN)))) as client,
     ):
         yield Tools(client, engine, "tmux_" if toolsets == "debug" else "")
+
+
+def kept_hole(directory: Path, text: bytes) -> Path:
+    """Return the file of a log kept there: a text, and then a hole of 64 GiB, as after a crash."""
+    log = directory / "20260101T000000-4711/debug-1.log"
+    log.parent.mkdir(parents=True)
+    entry = Entry(
+        id="debug-1",
+        window="@1",
+        name="web",
+        command="true",
+        mark="0" * 64,
+        columns=80,
+        rows=24,
+        started_at=1769768146.0,
+    )
+    log.with_name("index.jsonl").write_bytes(entry.line())
+    log.write_bytes(text)
+    os.truncate(log, 64 << 30)
+    return log
 
 
 def run_of(tools: Caller) -> str:

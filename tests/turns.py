@@ -5,7 +5,6 @@ of a turn in units that no machine changes. What it costs in time is a figure of
 """
 
 import asyncio
-import os
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -15,10 +14,10 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Gate, eventually, in_process, python
+from support import PATIENCE_S, Gate, eventually, in_process, kept_hole, python
 
 from tmux_debug_mcp.linux.sockets import End, Listeners
-from tmux_debug_mcp.logs.archive import Archive, Entry
+from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.logs.pacing import work_of
@@ -326,21 +325,7 @@ async def _search(program: str, settings: Settings) -> None:
 
 async def _kept_hole(settings: Settings) -> None:
     """Read a kept log of 64 GiB that takes 4 KiB: its end is missing, as after a crash."""
-    run = settings.cwd / "logs" / "20260101T000001-4711"
-    run.mkdir(parents=True)
-    entry = Entry(
-        id="debug-1",
-        window="@0",
-        name="hole",
-        command="x",
-        mark="0" * 16,
-        columns=80,
-        rows=24,
-        started_at=1.0,
-    )
-    (run / "index.jsonl").write_bytes(entry.line())
-    (run / "debug-1.log").write_bytes(b"line\n" * 800)
-    os.truncate(run / "debug-1.log", 64 << 30)
+    run = kept_hole(settings.cwd / "logs", b"line\n" * 800).parent
     async with in_process(settings, archive=Archive(run.parent)) as tools:
         for arguments in ({}, {"since": 0}, {"since": 32 << 30}):
             await tools.blocks("capture_pane", pane_id=f"{run.name}/debug-1", **arguments)

@@ -54,6 +54,17 @@ class Shell:
         out, err = process.communicate(timeout=60)
         return subprocess.CompletedProcess(words, process.wait(), out, err)
 
+    def by_sh(self, script: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        """Run a script by sh to its end."""
+        return subprocess.run(
+            ["sh", "-c", script],
+            env=self.env | env,
+            cwd=self.cwd,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
     def by_person(self, *words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
         """Run a command line of a person, whose shell is not a child of a client."""
         return subprocess.run(

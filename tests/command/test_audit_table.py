@@ -374,14 +374,10 @@ def test_reader_that_has_seen_enough_ends_it_quietly(
     shell: Shell, audit: Path, options: str
 ) -> None:
     audit.write_text(record(1, command="a") * 5000)
-    command = f"{shlex.join([*PROGRAM, 'audit', 'audit.log'])} {options} | head -n 1"
+    done = shell.by_sh(f"{shlex.join(PROGRAM)} audit audit.log {options} | head -n 1")
 
-    done = subprocess.run(
-        ["sh", "-c", command], env=shell.env, cwd=shell.cwd, capture_output=True, check=True
-    )
-
-    assert done.stderr == b""
-    assert done.stdout.count(b"\n") == 1
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
 
 
 def test_standard_input_is_shown_as_it_comes(shell: Shell, audit: Path) -> None:
@@ -629,7 +625,7 @@ def test_terminal_of_a_pane_shows_what_hostile_records_have(server: Server, audi
 def test_sessions_on_the_page_are_what_happens(shell: Shell, on_path: Path, audit: Path) -> None:
     page = PAGE.read_text().partition("## Looking at an audit\n")[2].partition("## Replays\n")[0]
     audit.write_text(DOCUMENTED)
-    env = shell.env | {"PATH": f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"}
+    path = f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"
     sessions = fenced(page, "console")
     parts = [part for session in sessions for part in session.split("$ ") if part]
 
@@ -638,10 +634,8 @@ def test_sessions_on_the_page_are_what_happens(shell: Shell, on_path: Path, audi
         line, shown = part.split("\n", 1)
         if "jq" in line and shutil.which("jq") is None:
             continue
-        done = subprocess.run(
-            ["sh", "-c", line], env=env, cwd=shell.cwd, capture_output=True, text=True, check=True
-        )
-        assert done.stdout == shown
+        done = shell.by_sh(line, PATH=path)
+        assert (done.returncode, done.stdout) == (0, shown)
 
 
 @documented

@@ -214,17 +214,14 @@ def test_wrong_words_start_no_server(shell: Shell, words: list[str]) -> None:
     assert shell.left() == []
 
 
+def run_where_it_is_gone(shell: Shell, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a directory `gone` that is removed before."""
+    return shell.by_sh(f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join(words)}")
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_directory_that_is_gone_is_named(shell: Shell, tmp_path: Path, verb: str) -> None:
-    script = f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join([*PROGRAM, verb, 'web'])}"
-    done = subprocess.run(
-        ["sh", "-c", script],
-        env=shell.env,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_where_it_is_gone(shell, *PROGRAM, verb, "web")
 
     assert (done.returncode, done.stdout) == (125, "")
     gone = f"The current directory is gone: {tmp_path}/gone. Run this from another one."
@@ -250,15 +247,7 @@ def test_directory_whose_path_is_not_utf_8_is_only_for_verbs_that_need_none(
 def test_server_does_not_start_in_a_directory_that_is_gone(
     shell: Shell, tmp_path: Path, options: list[str]
 ) -> None:
-    script = f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join([*SERVER, *options])}"
-    done = subprocess.run(
-        ["sh", "-c", script],
-        env=shell.env,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_where_it_is_gone(shell, *SERVER, *options)
 
     assert done.returncode == 1
     gone = f"tmux-debug-mcp: The current directory is gone: {tmp_path}/gone. "
@@ -488,13 +477,11 @@ def test_start_prints_a_line_by_which_a_shell_names_the_server(
     for one in (shell, in_other):
         one.out("start")
     script = 'cd other; eval "$(tmux-debug start --export)"; cd ..; tmux-debug ps --names'
-    env = shell.env | {"PATH": f"{on_path}:{shell.env['PATH']}"}
     in_other.out("create", "--name", "there", "cat")
-    done = subprocess.run(
-        ["sh", "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = shell.by_sh(script, PATH=f"{on_path}:{shell.env['PATH']}")
 
-    assert done.stdout == "there\n"
+    assert (done.returncode, done.stdout) == (0, "there
+")
     assert "is already running." in done.stderr
 
 

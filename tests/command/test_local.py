@@ -336,7 +336,7 @@ def test_page_has_every_verb() -> None:
 def test_session_on_the_page_is_what_happens(shell: Shell, on_path: Path, tmp_path: Path) -> None:
     page = (DOCS / "command-line.md").read_text()
     shutil.copy(Path(demo.__file__).with_name("shop.py"), tmp_path)
-    env = shell.env | {"PATH": f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"}
+    path = f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"
     [session] = sessions.fenced(page, "console")
 
     facts: dict[str, str] = {}
@@ -344,14 +344,7 @@ def test_session_on_the_page_is_what_happens(shell: Shell, on_path: Path, tmp_pa
         line, shown = part.split("\n", 1)
         for name, value in facts.items():
             line = line.replace(f":{name}", f":{value}")
-        done = subprocess.run(
-            ["sh", "-c", f"{line} 2>&1"],
-            env=env,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = shell.by_sh(f"{line} 2>&1", PATH=path)
         found = sessions.facts_of(shown, done.stdout)
         assert found is not None, done.stdout
         facts |= found
@@ -359,8 +352,7 @@ def test_session_on_the_page_is_what_happens(shell: Shell, on_path: Path, tmp_pa
 
 @pytest.mark.parametrize("closed", ["<&- 2>&-", "<&- >&- 2>&-", ">&- 2>&-"])
 def test_server_starts_where_standard_streams_are_closed(shell: Shell, closed: str) -> None:
-    line = f"{shlex.join(PROGRAM)} start {closed}"
-    subprocess.run(["sh", "-c", line], env=shell.env, cwd=shell.cwd, check=False)
+    shell.by_sh(f"{shlex.join(PROGRAM)} start {closed}")
 
     [server] = shell.servers()
     assert shell.out("run", "echo on") == "on\n"
@@ -399,7 +391,8 @@ def with_dev(shared: Shell) -> Shell:
 def test_output_that_can_not_be_written_is_an_error(
     with_dev: Shell, line: str, stream: str, reason: str, unbuffered: str
 ) -> None:
-    done = _by_shell(with_dev, f"{line} {stream}", PYTHONUNBUFFERED=unbuffered)
+    words = f"{shlex.join(PROGRAM)} {line} {stream}"
+    done = with_dev.by_sh(words, PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 125, done
     assert done.stderr.endswith(f"tmux-debug: The output can't be written: {reason}.\n")
     assert "Traceback" not in done.stderr
@@ -410,16 +403,5 @@ def test_output_that_can_not_be_written_is_an_error(
 def test_complaints_that_can_not_be_written_are_lost(
     with_dev: Shell, line: str, stream: str
 ) -> None:
-    done = _by_shell(with_dev, f"{line} {stream}")
+    done = with_dev.by_sh(f"{shlex.join(PROGRAM)} {line} {stream}")
     assert (done.returncode, done.stdout) == (0, "up\n")
-
-
-def _by_shell(shell: Shell, line: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        ["sh", "-c", f"{shlex.join(PROGRAM)} {line}"],
-        env=shell.env | env,
-        cwd=shell.cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )

@@ -532,14 +532,12 @@ class TestSecret:
         login(server)
 
         line = f"{shlex.join(PROGRAM)} secret login {stream}"
-        done = subprocess.run(
-            ["sh", "-c", line], env=shell.naming_env, capture_output=True, check=False
-        )
+        done = shell.by_sh(line, **shell.naming_env)
 
-        assert (done.returncode, done.stdout) == (125, b"")
+        assert (done.returncode, done.stdout) == (125, "")
         assert done.stderr == (
-            b"tmux-debug: Standard input was empty: the command that writes to it may have failed. "
-            b"Nothing was typed.\n"
+            "tmux-debug: Standard input was empty: the command that writes to it may have failed. "
+            "Nothing was typed.\n"
         )
         assert secret_from_a_pipe(shell, b"\n").returncode == 0
         server.shows("login", "got 0")

@@ -278,17 +278,9 @@ def test_caller_that_is_interrupted_as_soon_as_it_has_asked_is_told_too(
 
 @pytest.mark.parametrize("text", ["abc", r"abc\n"])
 def test_status_line_begins_a_line_where_both_outputs_are_one(shell: Shell, text: str) -> None:
-    words = shlex.join([*PROGRAM, "run", f"printf '{text}'"])
-
-    together = subprocess.run(
-        ["sh", "-c", f"{words} 2>&1"],
-        env=shell.env,
-        cwd=shell.cwd,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    apart = shell.run("run", f"printf '{text}'")
+    words = ["run", f"printf '{text}'"]
+    together = shell.by_sh(f"{shlex.join([*PROGRAM, *words])} 2>&1")
+    apart = shell.run(*words)
 
     assert together.stdout.startswith("abc\n[debug-")
     assert apart.stdout == text.replace(r"\n", "\n")
