@@ -350,6 +350,15 @@ class TestClients:
             assert report[client]["advice"].endswith("tmux-debug-mcp </dev/null")
         assert "\x1b" not in shell.run("doctor", *PATIENT).stdout
 
+    @pytest.mark.parametrize("env", [{"A": "\0"}, {"A": "\ud800"}, {"A=B": ""}])
+    def test_variables_that_no_program_can_be_given(
+        self, shell: Shell, home: Path, ours: Path, env: dict[str, str]
+    ) -> None:
+        configure(home, command=str(ours), env=env)
+        report = examine_without_server(shell)
+
+        assert report["cursor"]["found"].endswith("no program can be given its words or variables.")
+
     def test_program_of_the_project_is_not_started(self, shell: Shell, tmp_path: Path) -> None:
         evil = script(tmp_path / "tmux-debug-mcp", f"touch {tmp_path}/started")
         server = {"command": str(evil)}

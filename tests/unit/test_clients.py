@@ -180,6 +180,7 @@ FOREIGN = [
     ["sh", "-c", "tmux-debug-mcp; rm -r /"],
     ["uvx", "--from", "/home/me/tmux-debug-mcp", "other"],
     ["uvx", "--with", "x", "tmux-debug-mcp"],
+    ["uvx", "--from", "x\0tmux-debug-mcp"],
     ["uv", "run", "tmux-debug-mcp"],
     ["pipx", "install", "tmux-debug-mcp"],
     ["python3", "-c", "tmux_debug_mcp"],

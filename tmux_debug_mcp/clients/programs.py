@@ -7,21 +7,26 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tmux_debug_mcp.sockets.servers import CommandError
 
 NAME = "tmux-debug-mcp"
 MODULE = "tmux_debug_mcp"
-# Programs that install ours in a cache and start it, and their flag for where it comes from.
-_LAUNCHERS = {
-    "uvx": (["uvx"], "--from"),
-    "uv": (["uv", "tool", "run"], "--from"),
-    "pipx": (["pipx", "run"], "--spec"),
-}
+_STORE_OF_NIX = "/nix/store/"
 # uv's cache may be anywhere. Source: the specification of cache directories, bford.info/cachedir.
 _IN_CACHE_OF_UV = re.compile(r"(.*)/(?:archive|environments)-v[0-9]+/[^/]+/bin/[^/]+")
+# What certainly starts the server, with a NUL after each word: our program, our module in a Python,
+# or a launcher with at most the source of our package. A launcher installs ours in a cache.
+_START = re.compile(
+    rf"""(?: [^\0]*/ )?
+    (?: {NAME} \0
+      | python[0-9.]* \0 (?: -[PI] \0 )? -m \0 {MODULE} \0
+      | (?: uvx | uv \0 tool \0 run ) \0 (?: --from [=\0] [^\0]* \0 )? {NAME} \0
+      | pipx \0 run \0 (?: --spec [=\0] [^\0]* \0 )? {NAME} \0
+    )""",
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +52,17 @@ def words_of(entry: object) -> list[str]:
 def split(words: list[str]) -> tuple[list[str], list[str]] | None:
     """Return what starts the server in a command, and its options; None if that isn't certain.
 
-    Certain are the path of our program, our module in a Python, and a launcher with at most the
-    source of our package. In any other command, a word like ours may be something else, such as a
-    directory, or a program on another machine.
+    A word like ours may be something else, such as a directory, or a program on another machine.
     """
-    count = _starting_words(words)
-    return (words[:count], words[count:]) if count else None
-
-
-def _starting_words(words: list[str]) -> int:
-    """Return how many words start the server; 0 if that isn't certain."""
+    line = "".join(f"{word}\0" for word in words)
+    found = _START.match(line)
+    if not found or line.count("\0") > len(words):
+        return None
     # Some clients pass a word with blanks to a shell, as several words.
-    if not words or (re.search(r"\s", words[0]) and not os.path.isfile(words[0])):
-        return 0
-    name = os.path.basename(words[0])
-    if name == NAME:
-        return 1
-    if re.fullmatch(r"python[0-9.]*", name):
-        count = 4 if words[1:2] in (["-P"], ["-I"]) else 3
-        return count if words[count - 2 : count] == ["-m", MODULE] else 0
-    launcher, flag = _LAUNCHERS.get(name, ([], ""))
-    count = len(launcher)
-    if not launcher or [name, *words[1:count]] != launcher:
-        return 0
-    source = words[count] if words[count:] else ""
-    count += 2 if source == flag else int(source.startswith(f"{flag}="))
-    return count + 1 if words[count : count + 1] == [NAME] else 0
+    if re.search(r"\s", words[0]) and not os.path.isfile(words[0]):
+        return None
+    count = found[0].count("\0")
+    return words[:count], words[count:]
 
 
 def is_direct(start: list[str]) -> bool:
@@ -88,13 +78,11 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
     Raises:
         CommandError: The server is in neither place.
     """
-    search = environ.get("PATH")
-    caller = started_as if "/" in started_as else shutil.which(started_as, path=search) or ""
-    beside = [Path(os.path.abspath(one)).with_name(NAME) for one in (caller, interpreter) if one]
-    on_path = shutil.which(NAME, path=search)
-    if on_path:
-        beside.append(Path(os.path.abspath(on_path)))
-    found = next((str(one) for one in beside if os.access(one, os.X_OK)), None)
+    path = environ.get("PATH")
+    caller = started_as if "/" in started_as else shutil.which(started_as, path=path)
+    beside = [os.path.join(os.path.dirname(one), NAME) for one in (caller, interpreter) if one]
+    candidates = map(os.path.abspath, [*beside, shutil.which(NAME, path=path) or NAME])
+    found = next((one for one in candidates if os.access(one, os.X_OK)), None)
     if found is None:
         raise CommandError(
             f"No {NAME} next to this program or on PATH. Give its path with --command."
@@ -103,12 +91,12 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
     if launcher:
         note = f"This {NAME} is in a cache that may be emptied, so the entry uses '{launcher[0]}'."
         return Program(launcher, note)
-    if not found.startswith("/nix/store/"):
+    if not found.startswith(_STORE_OF_NIX):
         return Program((found,))
     # A Nix profile's link on PATH stays when the package is updated.
-    for directory in (search or "").split(":"):
+    for directory in (path or "").split(":"):
         link = os.path.join(directory, NAME)
-        is_link = os.path.isabs(link) and not link.startswith("/nix/store/")
+        is_link = os.path.isabs(link) and not link.startswith(_STORE_OF_NIX)
         if is_link and os.path.realpath(link) == os.path.realpath(found):
             return Program((link,))
     note = "Nix may garbage-collect this path. Install the package, or use `config nix`."
@@ -130,13 +118,13 @@ def _launcher(program: str) -> tuple[str, ...]:
     """Return the command for a program in a cache of uv or pipx, () for an installed one."""
     found = _IN_CACHE_OF_UV.fullmatch(program)
     if found and os.path.exists(f"{found[1]}/CACHEDIR.TAG"):
-        start, flag = _LAUNCHERS["uvx"]
+        start, flag = ["uvx"], "--from"
     elif "/.cache/pipx/" in program:
-        start, flag = _LAUNCHERS["pipx"]
+        start, flag = ["pipx", "run"], "--spec"
     else:
         return ()
     source = _source()
-    return (*start, *((flag, source) if source else ()), NAME)
+    return (*start, *([flag, source] if source else []), NAME)
 
 
 def _source() -> str:

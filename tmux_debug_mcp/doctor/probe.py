@@ -98,8 +98,10 @@ async def _outcome(trial: Trial, directory: str) -> Answers | str:
         return f"It answers with an error: {cause.message}."
     if isinstance(cause, ValidationError):
         return "It answers with something other than MCP."
-    if isinstance(cause, OSError | ValueError):
-        return f"It can't be started: {cause}."
+    if isinstance(cause, OSError):
+        return f"It can't be started: {cause.strerror}."
+    if isinstance(cause, ValueError):
+        return "It can't be started: no program can be given its words or variables."
     if isinstance(cause, _TrialError):
         return str(cause)
     raise cause
