@@ -11,7 +11,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+)
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -21,6 +29,7 @@ import anyio
 import mcp_types as types
 import orjson
 import pytest
+from anyio.abc import TaskGroup
 from clocks import TIMES
 from mcp import Client
 
@@ -340,6 +349,17 @@ def pauses() -> Iterator[float]:
     while True:
         yield pause_s
         pause_s = min(1.5 * pause_s, MAX_POLL_S)
+
+
+def answers_to(tasks: TaskGroup, call: Coroutine[Any, Any, T]) -> list[T]:
+    """Start a call as a task; return a list that gets its answer."""
+    answers: list[T] = []
+
+    async def collect() -> None:
+        answers.append(await call)
+
+    tasks.start_soon(collect)
+    return answers
 
 
 async def begun(pane: Pane) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, run
+from support import PATIENCE_S, SHELLS, Gate, Tools, answers_to, eventually, run
 
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.jobs import Job
@@ -39,14 +39,9 @@ async def test_run_ends_with_its_command_and_has_its_exit_code(
     pane_id = await tools.create(shell)
     await run(tools, "true", pane_id)
     [pane] = tools.engine.panes
-    answers = []
-
-    async def call() -> None:
-        command = f"echo before; cat {gate}; echo after; sh -c 'exit 9'"
-        answers.append(await run(tools, command, pane_id, timeout_s=600))
-
+    command = f"echo before; cat {gate}; echo after; sh -c 'exit 9'"
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(call)
+        answers = answers_to(tasks, run(tools, command, pane_id, timeout_s=600))
         job = await begun(pane)
         for _ in range(times):
             await forge_end(pane, job)
@@ -69,7 +64,6 @@ async def test_command_that_closes_its_script_is_followed_to_its_end(
     pane_id = await tools.create("bash --norc")
     await run(tools, "true", pane_id)
     [pane] = tools.engine.panes
-    answers = []
     looks = []  # for an end mark, while the script is closed
     drain = pane.drain
 
@@ -79,12 +73,9 @@ async def test_command_that_closes_its_script_is_followed_to_its_end(
             looks.append(is_drained)
         return is_drained
 
-    async def call() -> None:
-        command = f"{_CLOSES_FILES}; cat {gate}; echo after; (exit 7)"
-        answers.append(await run(tools, command, pane_id, timeout_s=600))
-
+    command = f"{_CLOSES_FILES}; cat {gate}; echo after; (exit 7)"
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(call)
+        answers = answers_to(tasks, run(tools, command, pane_id, timeout_s=600))
         job = await begun(pane)
         monkeypatch.setattr(pane, "drain", noted_drain)
         await eventually(job.is_closed)

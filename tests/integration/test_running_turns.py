@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from clocks import SkippingClock, with_times
-from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, run, until
+from support import PATIENCE_S, SHELLS, Gate, Tools, answers_to, eventually, python, run, until
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.pane import Pane
@@ -38,13 +38,9 @@ async def test_what_a_command_was_blocked_on_is_told_when_it_is_interrupted(
 ) -> None:
     shell = await tools.create("bash --norc") if is_in_shell else None
     command = python("import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()")
-    answers = []
-
-    async def call() -> None:
-        answers.append(await run(tools, command, shell, timeout_s=600))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(call)
+        answers = answers_to(tasks, run(tools, command, shell, timeout_s=600))
         await eventually(lambda: len(tools.engine.panes) > 0)
         [pane] = tools.engine.panes
         await until(pane.state, lambda state: "futex" in (state.blocked_on or ""))

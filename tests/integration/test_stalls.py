@@ -21,6 +21,7 @@ from support import (
     SHELLS,
     Gate,
     Tools,
+    answers_to,
     eventually,
     frozen,
     in_process,
@@ -152,14 +153,9 @@ class TestRuns:
         self, tools: Tools, clock: SkippingClock, count: Count, gate: Gate, *, is_in_shell: bool
     ) -> None:
         shell = await tools.create("bash --norc") if is_in_shell else None
-        answers = []
-
-        async def call() -> None:
-            command = f"({count.command}; cat {gate}; exit 3)"
-            answers.append(await run(tools, command, shell, timeout_s=600))
-
+        command = f"({count.command}; cat {gate}; exit 3)"
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call)
+            answers = answers_to(tasks, run(tools, command, shell, timeout_s=600))
             await eventually(lambda: count.runs > 0 and len(tools.engine.panes) > 0)
             [pane] = tools.engine.panes
             with stalled("writer", pane):
@@ -183,13 +179,10 @@ class TestRuns:
     ) -> None:
         pane_id = await tools.create(shell)
         await run(tools, "true", pane_id)
-        pane, answers = pane_of(tools, pane_id), []
-
-        async def call() -> None:
-            answers.append(await run(tools, f"cat {gate}; exit 3", pane_id))
+        pane = pane_of(tools, pane_id)
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call)
+            answers = answers_to(tasks, run(tools, f"cat {gate}; exit 3", pane_id))
             await tools.shows_foreground(pane_id, "cat")
             with frozen(pane.leader.pid):
                 await gate.open()
@@ -267,13 +260,9 @@ class TestRuns:
     ) -> None:
         pane_id = await tools.create("bash --norc")
         await run(tools, "true", pane_id)
-        answers = []
-
-        async def call() -> None:
-            answers.append(await run(tools, f"{count.command}; sleep 1000", pane_id))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call)
+            answers = answers_to(tasks, run(tools, f"{count.command}; sleep 1000", pane_id))
             await eventually(lambda: count.runs > 0)
             os.kill(pane_of(tools, pane_id).client.server_pid, signal.SIGKILL)
 
@@ -286,14 +275,9 @@ class TestRuns:
         self, tools: Tools, clock: SkippingClock, count: Count, gate: Gate, *, is_in_shell: bool
     ) -> None:
         shell = await tools.create("bash --norc") if is_in_shell else None
-        answers = []
-
-        async def call() -> None:
-            command = f"({count.command}; cat {gate}; exit 3)"
-            answers.append(await run(tools, command, shell, timeout_s=600))
-
+        command = f"({count.command}; cat {gate}; exit 3)"
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call)
+            answers = answers_to(tasks, run(tools, command, shell, timeout_s=600))
             await eventually(lambda: count.runs > 0 and len(tools.engine.panes) > 0)
             [pane] = tools.engine.panes
             pane.keyboard.hand_over("ann")
