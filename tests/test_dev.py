@@ -12,7 +12,17 @@ import pytest
 ROOT = Path(__file__).parents[1]
 IS_ROOT = os.geteuid() == 0
 # What any system has, and nothing of what `dev` may have to install.
-BASE = ("bash", "env", "cat", "dirname", "sha256sum", "rm")
+BASE = ("bash", "env", "cat", "dirname", "sed", "sha256sum", "rm")
+# What pip writes as the commands of a package, by the library that it has for this.
+INSTALLS = """
+import sys
+from pip._vendor.distlib.scripts import ScriptMaker
+sys.executable = sys.argv[1]
+maker = ScriptMaker(None, ".venv/bin")
+maker.set_mode = maker.clobber = True
+maker.variants = {""}
+maker.make_multiple(["tmux-debug = sys:exit", "tmux-debug-mcp = sys:exit"])
+"""
 
 
 @pytest.fixture
@@ -146,7 +156,8 @@ def test_packages_that_pip_can_not_install_leave_nothing_that_looks_finished(
 
 
 def test_demo_installs_what_it_needs_and_tests_the_rest(programs: Path, tmp_path: Path) -> None:
-    installs = 'ln -sf "$(pwd)/.venv/bin/pip" .venv/bin/tmux-debug-mcp'
+    installs = "for one in tmux-debug tmux-debug-mcp; do cat .venv/bin/pip >.venv/bin/$one"
+    installs += "; /bin/chmod +x .venv/bin/$one; done"
     add_environments(programs, f'echo "$*" >>calls; {installs}')
     clone = tmp_path / "clone"
 
@@ -164,6 +175,22 @@ def test_demo_installs_what_it_needs_and_tests_the_rest(programs: Path, tmp_path
         f"{options} .[screenshot]",
         f"{options} .[dev]",
     ]
+
+
+@pytest.mark.parametrize("name", ["clone", "it's a clone"])
+def test_commands_run_whatever_the_environment_says_to_python(
+    programs: Path, tmp_path: Path, name: str
+) -> None:
+    bin_directory = tmp_path / name / ".venv" / "bin"
+    python, own = shlex.quote(sys.executable), shlex.quote(str(bin_directory / "python3"))
+    real = shlex.quote(os.path.realpath(sys.executable))
+    add_environments(programs, f"ln -sf {real} {own}; {python} -c {shlex.quote(INSTALLS)} {own}")
+    assert dev(programs, tmp_path / name, "setup").returncode == 0
+
+    for command in ("tmux-debug", "tmux-debug-mcp"):
+        environment = {"PATH": os.environ["PATH"], "PYTHONHOME": "/nowhere"}
+        done = subprocess.run([str(bin_directory / command)], env=environment, check=False)
+        assert done.returncode == 0
 
 
 @pytest.mark.parametrize("name", ['a "clone"', "a$clone", "a\\clone", "a`clone"])
