@@ -480,8 +480,7 @@ def test_start_prints_a_line_by_which_a_shell_names_the_server(
     in_other.out("create", "--name", "there", "cat")
     done = shell.by_sh(script, PATH=f"{on_path}:{shell.env['PATH']}")
 
-    assert (done.returncode, done.stdout) == (0, "there
-")
+    assert (done.returncode, done.stdout) == (0, "there\n")
     assert "is already running." in done.stderr
 
 
