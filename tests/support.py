@@ -37,6 +37,10 @@ from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive, Entry
+from tmux_debug_mcp.logs.excerpts import Excerpt
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.seen import advice_in, read_ends
+from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.server import build
@@ -325,6 +329,14 @@ def kept_hole(directory: Path, text: bytes) -> Path:
     log.write_bytes(text)
     os.truncate(log, 64 << 30)
     return log
+
+
+async def abridged(
+    log: Log, start: int, end: int, max_characters: int, *, folds: bool = False, advice: str = ""
+) -> Excerpt:
+    """Return a part of a log as the output of a run is read."""
+    text = await PaneText.to_read(log, start, end)
+    return await read_ends(text, end, max_characters, advice_in(log, advice), folds=folds)
 
 
 def run_of(tools: Caller) -> str:

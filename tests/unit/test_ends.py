@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from support import abridged
 
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import read_abridged, read_chunk, read_end, read_last_lines
+from tmux_debug_mcp.logs.reading import read_chunk, read_end, read_last_lines
 
 # What is read of text to tell that it is not within a string: of ever more of the end, so 4 times.
 MAX_LOOK_BACK_BYTES = 4 * (1 << 19)
@@ -109,7 +110,7 @@ async def test_lines_of_ours_are_told_from_the_same_text_of_a_program(tmp_path: 
     with log.path.open("ab") as file:
         file.write(b"[screen]\r\n\033[?1049hmenu\033[?1049l\r\nend\r\n")
 
-    excerpt, _ = await read_abridged(log, 0, log.size, 1000, folds=False)
+    excerpt = await abridged(log, 0, log.size, 1000, folds=False)
     assert excerpt.lines.count("[screen]") == 2
     assert excerpt.notes == [excerpt.lines.index("[screen]", 1)]
 

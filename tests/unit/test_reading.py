@@ -6,12 +6,12 @@ from pathlib import Path
 
 import anyio.lowlevel
 import pytest
+from support import abridged
 from turns import largest_turns
 
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.positioning import transcript_from
 from tmux_debug_mcp.logs.reading import (
-    read_abridged,
     read_chunk,
     read_end,
     read_forward,
@@ -47,7 +47,7 @@ async def test_image_shows_nothing_wherever_reading_begins_and_ends(
 
     # Of more than 1 MiB that shows little, the end is read alone.
     assert (await read_end(log, 0, end, 16_000)).text in ("before\ndone\n", "done\n")
-    excerpt, _ = await read_abridged(log, 0, end, 16_000, folds=False)
+    excerpt = await abridged(log, 0, end, 16_000, folds=False)
     shown = [line for index, line in enumerate(excerpt.lines) if index not in excerpt.notes]
     assert shown == ["before", "done", ""]
     choose = random.Random(size)  # noqa: S311
@@ -197,7 +197,7 @@ NUMBERS = "".join(f"{number}\n" for number in range(1, 401))
 async def test_advice_reads_what_is_left_out(tmp_path: Path, text: str) -> None:
     log = log_of(tmp_path, text.replace("\n", "\r\n").encode())
 
-    excerpt, _ = await read_abridged(log, 0, log.size, 1000, folds=False, advice="{cursor} {lines}")
+    excerpt = await abridged(log, 0, log.size, 1000, folds=False, advice="{cursor} {lines}")
     [number] = excerpt.notes
     note = re.fullmatch(r"\[(.+) left out: (\d+) (\d+)\]", excerpt.lines[number])
     assert note
@@ -206,8 +206,10 @@ async def test_advice_reads_what_is_left_out(tmp_path: Path, text: str) -> None:
 
     whole = (await read_forward(log, 0, log.size, 100_000)).text
     start = whole.index(read.text)
-    assert whole[:start].removesuffix("\n") == "\n".join(excerpt.lines[:number])
-    # A line whose end is shown is read whole.
+    # A line whose beginning or end is shown is read whole.
+    before = "\n".join(excerpt.lines[:number])
+    assert before.startswith(whole[:start].removesuffix("\n"))
+    assert before[start:].count("\n") == 0
     rest = whole[start + len(read.text) :]
     shown = "\n".join(excerpt.lines[number + 1 :])
     assert shown.endswith(rest)

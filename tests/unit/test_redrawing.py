@@ -9,12 +9,13 @@ from pathlib import Path
 from unicodedata import category
 
 import pytest
+from support import abridged
 
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.pacing import PacedTranscript
 from tmux_debug_mcp.logs.positioning import moving_transcript, reading_transcript
-from tmux_debug_mcp.logs.reading import read_abridged, read_forward
+from tmux_debug_mcp.logs.reading import read_forward
 from tmux_debug_mcp.vt.rows import NOTE
 from tmux_debug_mcp.vt.sequences import only_appends
 from tmux_debug_mcp.vt.transcript import Transcript
@@ -144,7 +145,7 @@ async def test_cut_text_is_both_ends_of_what_the_terminal_shows(tmp_path: Path) 
             assert {one for one in text if category(one) == "Cc"} <= {"\t", "\n"}
             whole = text.split("\n") if text else []
             for most in random.Random(data).sample((150, 400, 1000, 4000, 16_000), 2):  # noqa: S311
-                excerpt, _ = await read_abridged(
+                excerpt = await abridged(
                     log, 0, log.size, most, folds=False, advice="{cursor} {lines}"
                 )
                 left_out = check_cut(excerpt, whole)
@@ -200,7 +201,7 @@ async def test_only_the_last_of_many_frames_is_shown(tmp_path: Path, up: bytes, 
         assert whole[20].startswith(f"layer 19: {20 * (count - 1)} ")
 
         for most in (300, 16_000):
-            excerpt, _ = await read_abridged(log, 0, log.size, most, folds=True)
+            excerpt = await abridged(log, 0, log.size, most, folds=True)
 
             shown = [
                 line for number, line in enumerate(excerpt.lines) if number not in excerpt.notes

@@ -186,14 +186,15 @@ def cut_in_the_middle(
     excerpt: Excerpt,
     max_characters: int,
     keep: int | None = None,
-    advice: Callable[[int, int], str] | None = None,
+    advice: Callable[[int, int], tuple[str, int | None]] | None = None,
     left_out: LeftOut | None = None,
 ) -> Excerpt:
     """Return an excerpt with a gap in the middle, if it is too long with its line feeds.
 
     A quarter of the room goes to the beginning, the rest to the end. Lines stay whole, unless that
     would leave more than half of either empty. The line with the index `keep` stays, if the room
-    suffices. `advice` says how to read the lines from one index to another. What is `left_out`
+    suffices. `advice` says how to read the lines from one index to another, and how many bytes they
+    have in the output, if known. What is `left_out`
     already belongs to the gap.
     """
     if left_out is None and len(excerpt.text) <= max_characters + GAP_CHARACTERS:
@@ -211,7 +212,7 @@ def cut_in_the_middle(
         return joined(cut_in_the_middle(before, room), cut_in_the_middle(after, room))
     head_room = _room_for_part(room - tail_room, lines[:head_end])
     tail_room = _room_for_part(tail_room, lines[tail_start:])
-    words = advice(head_end, tail_start) if advice else ""
+    words, size = advice(head_end, tail_start) if advice else ("", None)
     return joined(
         _slice(excerpt, 0, head_end),
         _gap_for(
@@ -220,6 +221,7 @@ def cut_in_the_middle(
             tail_room if tail_start != middle else 0,
             words,
             left_out or LeftOut(0, 0, 0),
+            size,
         ),
         _slice(excerpt, tail_start, len(lines)),
     )
@@ -248,11 +250,16 @@ def _slice(excerpt: Excerpt, start: int, end: int) -> Excerpt:
 
 
 def _gap_for(
-    cut: list[str], first_characters: int, last_characters: int, advice: str, more: LeftOut
+    cut: list[str],
+    first_characters: int,
+    last_characters: int,
+    advice: str,
+    more: LeftOut,
+    size: int | None,
 ) -> Excerpt:
     """Return the gap that replaces lines, between what stays of the first and of the last one.
 
-    More than these is left out.
+    More than these is left out. In the output, all of it has this size, if known.
     """
     text = "".join([line + "\n" for line in cut])
     first = cut[0][:first_characters] if cut else ""
@@ -262,12 +269,16 @@ def _gap_for(
     left_out = text[len(first) :]
     if last:
         left_out = left_out[: -len(last) - 1]
+    if size is None:
+        size = len(left_out.encode()) + more.size
+    else:
+        size -= len(first.encode()) + len(last.encode())
     lines = len(cut) + more.lines
     if lines == 1 and (first or last):
         lines = 0
     return joined(
         Excerpt([first] if first else [], []),
-        gap(lines, len(left_out.encode()) + more.size, advice),
+        gap(lines, size, advice),
         Excerpt([last] if last else [], []),
     )
 

@@ -5,18 +5,30 @@ draws, and tells the echo of keys from output.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Self
 
 from tmux_debug_mcp.turns import TURN_WORK, Turns, next_turn
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
-from tmux_debug_mcp.vt.rows import Event, Gap, Line
+from tmux_debug_mcp.vt.rows import EMPTY_LINE, Event, Gap, Line, annotated
+from tmux_debug_mcp.vt.sequences import only_appends
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
 from .pacing import LINE_WORK, pieces, work_of
-from .positioning import transcript_from
+from .positioning import blank_transcript, moving_transcript, transcript_from
+from .reading import line_feeds
 
+# How much is read in one go if nothing is matched.
+PIECE_BYTES = 1 << 16
+# If nobody looks for anything, of more output than this only the beginning and the end are read.
+_MAX_BEHIND_BYTES = 1 << 20
+_END_BYTES = 1 << 18
+# How far to look for the beginning of a line.
+_MAX_LINE_BYTES = 1 << 15
+# If so much output only appends to the screen, it does not matter what the screen showed before.
+_BEGIN_BYTES = 1 << 16
 # The output after keys is read line by line up to this much, so that lines know where they begin.
 _BY_LINES_BYTES = 1 << 18
 
@@ -34,7 +46,13 @@ class PaneText:
     """
 
     def __init__(
-        self, log: Log, cursor: int, sent: Sequence[Typed], transcript: Transcript
+        self,
+        log: Log,
+        cursor: int,
+        sent: Sequence[Typed],
+        transcript: Transcript,
+        *,
+        is_read: bool = False,
     ) -> None:
         self.position = cursor
         self.unseen_bytes = 0
@@ -45,6 +63,7 @@ class PaneText:
         self._echo = Echo(sent_before)
         self._last_expected = max((keys.number for keys in sent_before), default=-1)
         self._transcript = transcript
+        self._is_read = is_read
         self._start = cursor
         self._events: list[Event] = []
         self._by_lines_to = cursor + _BY_LINES_BYTES
@@ -53,6 +72,16 @@ class PaneText:
     async def since(cls, log: Log, cursor: int, sent: Sequence[Typed] = ()) -> Self:
         """Return the text from a cursor on, which the log must have reached."""
         return cls(log, cursor, sent, await transcript_from(log, cursor))
+
+    @classmethod
+    async def to_read(cls, log: Log, cursor: int, end: int) -> Self:
+        """Return the text from a cursor on as it is read: with what is drawn, and commands."""
+        begin = log.read(cursor, min(_BEGIN_BYTES, end - cursor))
+        # Output that moves back may move to earlier rows of the screen.
+        is_alone = cursor < log.kept_from or only_appends(begin)
+        if is_alone:
+            return cls(log, cursor, (), blank_transcript(log, cursor), is_read=True)
+        return cls(log, cursor, (), await moving_transcript(log, cursor), is_read=True)
 
     @property
     def seen_to(self) -> int:
@@ -81,8 +110,10 @@ class PaneText:
 
     @property
     def open_lines(self) -> list[Line]:
-        """The lines of the main screen that may still change; the last one is incomplete."""
-        return self._transcript.main_lines()
+        """The lines that may still change; the last one is incomplete."""
+        if self._is_read:
+            return self._transcript.open_lines(is_annotated=True) or [EMPTY_LINE]
+        return self._transcript.main_lines() or [EMPTY_LINE]
 
     async def advance(self, end: int, max_bytes: int) -> tuple[list[Event], list[str]]:
         """Read the next bytes, at most a turn's work, and not beyond where keys were sent.
@@ -108,7 +139,10 @@ class PaneText:
                 self._transcript.mark_line(self.position)
         if data:
             self.is_at_line_end = data.endswith(b"\n")
-        events, self._events = [*self._events, *self._transcript.take_events()], []
+        settled_now: Sequence[Event] = self._transcript.take_events()
+        if self._is_read:
+            settled_now = list(annotated(settled_now))
+        events, self._events = [*self._events, *settled_now], []
         settled = [event.new for event in events if isinstance(event, Line)]
         return events, self._echo.without(settled, [line.new for line in self.open_lines])
 
@@ -130,12 +164,38 @@ class PaneText:
         begin, open_lines = self.position, self.open_lines
         self.position = -1
         while self.position < cursor:  # the log may be trimmed meanwhile
-            self.position = cursor = max(cursor, self._log.kept_from)
-            self._transcript = await transcript_from(self._log, cursor)
-            cursor = max(cursor, self._log.kept_from)
+            cursor = self._kept_line(cursor)
+            make = moving_transcript if self._is_read else transcript_from
+            self._transcript, self.position = await make(self._log, cursor), cursor
+            cursor = self._kept_line(cursor)
+        self._by_lines_to = cursor + _BY_LINES_BYTES
         if cursor > begin:
             self.unseen_bytes += cursor - begin
-            self._events += [*open_lines, Gap(cursor - begin, lines)]
+            # What is passed over may have changed what lines without a known beginning showed.
+            first, *others = open_lines
+            known = list(itertools.takewhile(lambda line: line.begins_at is not None, others))
+            if len(known) < len(others):
+                del known[-1:]  # of which only the beginning is known
+            lasting = [line for line in (first, *known) if line.text or line is not open_lines[-1]]
+            self._events += [*lasting, Gap(cursor - begin, lines)]
+
+    def _kept_line(self, cursor: int) -> int:
+        """Return a cursor if what follows is kept, else where the first line that is begins."""
+        kept_from = self._log.kept_from
+        if cursor >= kept_from:
+            return cursor
+        return kept_from + self._log.read(kept_from, _MAX_LINE_BYTES).find(b"\n") + 1
+
+    async def pass_over(self, end: int) -> None:
+        """Go on near a cursor if too much is before it, and nobody looks for anything in there.
+
+        The beginning is read first.
+        """
+        start = self.position
+        if start > self._start and end - start > _MAX_BEHIND_BYTES:
+            near = end - _END_BYTES
+            near += self._log.read(near, _MAX_LINE_BYTES).find(b"\n") + 1
+            await self.skip_to(near, await line_feeds(self._log, start, near))
 
     def keys_sent(self) -> int | None:
         """Treat all lines so far as old: only what is printed from now on is new.

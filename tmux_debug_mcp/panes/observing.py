@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
-from tmux_debug_mcp.logs.reading import line_feeds
-from tmux_debug_mcp.logs.text import PaneText
+from tmux_debug_mcp.logs.seen import Seen
+from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.echo import rows_without_typed
 from tmux_debug_mcp.vt.marks import with_commands
@@ -21,16 +21,10 @@ from .capturing import capture_screen_rows
 from .keyboard import Sent
 from .looking.activity import Snapshot
 from .pane import Pane
-from .seen import Seen
 from .sessions import CallerSession
 
 # The log is matched in slices, so at most this much output is shown after a match.
 SLICE_BYTES = 4096
-# Without patterns it is read in larger pieces.
-_PIECE_BYTES = 1 << 16
-# If nothing is to be matched, of more output than this only the beginning and the end are read.
-_MAX_BEHIND_BYTES = 1 << 20
-_END_BYTES = 1 << 18
 
 
 class Match(NamedTuple):
@@ -145,19 +139,11 @@ class Observation:
     async def _advance(self, end: int) -> list[str]:
         """Read a slice; return the lines in it that are new."""
         if not (self.matcher.has_patterns or self.matcher.show):
-            await self._pass_over(end)
-        size = SLICE_BYTES if self.matcher.has_patterns else _PIECE_BYTES
+            await self.text.pass_over(end)
+        size = SLICE_BYTES if self.matcher.has_patterns else PIECE_BYTES
         events, lines = await self.text.advance(end, size)
         self.seen.add(events)
         return lines
-
-    async def _pass_over(self, end: int) -> None:
-        """Go on near a cursor if too much is before it, and nobody looks for anything in there."""
-        start = self.position
-        if self.position > self.cursor and end - start > _MAX_BEHIND_BYTES:
-            kept = self.pane.log.read(end - _END_BYTES, SLICE_BYTES)
-            near = end - _END_BYTES + kept.find(b"\n") + 1
-            await self.text.skip_to(near, await line_feeds(self.pane.log, start, near))
 
     async def read_all(self, end: int) -> None:
         """Read up to a cursor, whatever matches."""

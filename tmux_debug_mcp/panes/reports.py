@@ -29,6 +29,7 @@ from tmux_debug_mcp.logs.excerpts import (
     without_blank_ends,
 )
 from tmux_debug_mcp.logs.reading import end_of_line
+from tmux_debug_mcp.logs.seen import Advice, Frame, Item, Part, Seen, advice_in
 from tmux_debug_mcp.vt.captured import ScreenRows
 
 from .capturing import capture_screen_rows
@@ -36,7 +37,6 @@ from .looking.activity import Activity
 from .looking.state import State
 from .observing import Observation
 from .pane import Pane, ScreenAt
-from .seen import Advice, Frame, Item, Part, Seen
 from .sessions import NOTHING_SHOWN, Shown, ShownScreen
 
 # Limits for the text of an observation: if a condition was given, if none was, and for each further
@@ -333,10 +333,7 @@ def _text(
         drawn = screen_excerpt(screen, before, row, room)
         room -= min(len(drawn.text), room // 2)
 
-    def advice(cursor: int, lines: int) -> str:
-        is_kept = cursor >= observation.pane.log.kept_from
-        return shows.advice.format(cursor=cursor, lines=lines) if is_kept else ""
-
+    advice = advice_in(observation.pane.log, shows.advice)
     crash: list[Excerpt] = []
     begin = 0
     if has_crashed and seen.last_screen is not None and not screen:

@@ -16,8 +16,10 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, excerpt_of
 from tmux_debug_mcp.logs.matching import Matcher, compiled
-from tmux_debug_mcp.logs.reading import read_abridged, read_forward
+from tmux_debug_mcp.logs.reading import read_forward
 from tmux_debug_mcp.logs.searching import search
+from tmux_debug_mcp.logs.seen import advice_in, read_ends
+from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import is_shown
@@ -411,9 +413,8 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
     # Why a shell did not get the command is in no log, and is no output to choose from.
     is_logged = not run.excerpt.lines
     if run.end > run.start:
-        excerpt, _ = await read_abridged(
-            pane.log, run.start, run.end, MAX_CHARACTERS, folds=False, advice=advice
-        )
+        text = await PaneText.to_read(pane.log, run.start, run.end)
+        excerpt = await read_ends(text, run.end, MAX_CHARACTERS, advice_in(pane.log, advice))
         run = replace(run, excerpt=excerpt)
     taken = await engine.taken_port(pane, run.state, run.excerpt.text, None)
     if is_logged and (run.reason.leaves_command or arguments.show is not None):

@@ -1,6 +1,6 @@
-"""What an observation has seen of a pane: the lines of each step, and the screens between them.
+"""What was seen of a pane's text: the lines of each step, and the screens between them.
 
-Only the ends of long parts are kept. Pure: no I/O.
+Only the ends of long parts are kept.
 """
 
 import copy
@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tmux_debug_mcp.logs.excerpts import (
+from tmux_debug_mcp.vt.marks import without_paths
+from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, Event, Gap, Line, Screen
+
+from .excerpts import (
     GAP_CHARACTERS,
     NOTHING,
     Excerpt,
@@ -19,8 +22,8 @@ from tmux_debug_mcp.logs.excerpts import (
     joined,
     note,
 )
-from tmux_debug_mcp.vt.marks import without_paths
-from tmux_debug_mcp.vt.rows import EMPTY_LINE, Event, Gap, Line, Screen
+from .log import Log
+from .text import PIECE_BYTES, PaneText
 
 # How much is kept at both ends of the newest part, and of each earlier one, in characters. The text
 # of a result is shorter, even if it is a quarter of this after folding.
@@ -43,6 +46,15 @@ Advice = Callable[[int, int], str]
 
 def _size(line: Line) -> int:
     return len(line.text) + _LINE_CHARACTERS
+
+
+def advice_in(log: Log, words: str) -> Advice:
+    """Return advice in words with `{cursor}` and `{lines}`; none for what a log no longer has."""
+
+    def advice(cursor: int, lines: int) -> str:
+        return words.format(cursor=cursor, lines=lines) if cursor >= log.kept_from else ""
+
+    return advice
 
 
 class Part:
@@ -158,39 +170,47 @@ class Part:
         """Return the lines that are kept."""
         return [text for text, _ in self._texts(self._head) + self._texts(self._tail)]
 
-    def excerpt(self, max_characters: int, advice: Advice) -> Excerpt:
-        """Return the lines, without the middle if they are too long."""
+    def excerpt(self, max_characters: int, advice: Advice, *, folds: bool = True) -> Excerpt:
+        """Return the lines, without the middle if they are too long; what repeats is folded."""
         head, tail = self._texts(self._head), self._texts(self._tail)
         numbered = head + tail
         if self._head and self._head[-1].goes_on and tail and not self._left_out.size:
             numbered[len(head) - 1 : len(head) + 1] = [(head[-1][0] + tail[0][0], head[-1][1])]
-        whole = Excerpt([text for text, _ in numbered], [])
+        own = [number for number, (text, _) in enumerate(numbered) if text.startswith(NOTE)]
+        whole = Excerpt([text.removeprefix(NOTE) for text, _ in numbered], own)
+        if whole.lines == [""]:
+            whole = NOTHING
         gone = NOTHING
         if self.gone_bytes:
             gone = note(f"{self.gone_bytes:,} bytes before this are no longer kept")
             gone = gone._replace(cut_bytes=self.gone_bytes)
         size, lines = self._left_out
-        if self._head and self._head[-1].goes_on:  # the rest of the line is left out, or follows
+        if (
+            size and self._head and self._head[-1].goes_on
+        ):  # the rest of the line is left out, or follows
             lines -= 1
         left_out = LeftOut(len(head), size, lines) if size else None
         if left_out is None and len(whole.text) <= max_characters * _FOLDING:
-            excerpt = folded(whole)
+            excerpt = folded(whole) if folds else whole
             if len(excerpt.text) <= max_characters + GAP_CHARACTERS:
                 return joined(gone, excerpt)
 
-        def advice_for(first: int, last: int) -> str:
+        def advice_for(first: int, last: int) -> tuple[str, int | None]:
             """Return how to read some lines, with those around them that belong together."""
             starts = [begins_at for _, begins_at in numbered]
             starts[0] = self.start if starts[0] is None and self.start >= 0 else starts[0]
+            begin, end = starts[first], starts[last] if last < len(starts) else None
+            size_in_output = None if begin is None or end is None else end - begin
             while first and starts[first] is None:
                 first -= 1
             while last < len(starts) and starts[last] is None:
                 last += 1
             start = starts[first]
-            return "" if start is None else advice(start, last - first + lines)
+            words = "" if start is None else advice(start, last - first + lines)
+            return words, size_in_output
 
         cut = cut_in_the_middle(whole, max_characters, advice=advice_for, left_out=left_out)
-        return joined(gone, folded(cut))
+        return joined(gone, folded(cut) if folds else cut)
 
     @staticmethod
     def _texts(lines: Iterable[Line]) -> list[tuple[str, int | None]]:
@@ -320,3 +340,27 @@ class Seen:
         other.items = [copy.copy(item) if item is self._part else item for item in self.items]
         other.add(lines)
         return other
+
+    def excerpt(self, max_characters: int, advice: Advice, *, folds: bool = True) -> Excerpt:
+        """Return the lines of the newest part."""
+        return self._part.excerpt(max_characters, advice, folds=folds)
+
+
+async def read_ends(
+    text: PaneText, end: int, max_characters: int, advice: Advice, *, folds: bool = False
+) -> Excerpt:
+    """Return a text up to a cursor, without its middle if it is too long.
+
+    A quarter of the room goes to the beginning, the rest to the end, in whole lines where they fit.
+    A note replaces what is left out, with advice on how to read just that. Another note replaces
+    what is no longer kept. Text that is only a little too long stays whole. There are at most 16,000
+    characters.
+    """
+    seen = Seen(text.position, ())
+    position = -1
+    while position != text.position < end:
+        position = text.position
+        await text.pass_over(end)
+        events, _ = await text.advance(end, PIECE_BYTES)
+        seen.add(events)
+    return seen.with_open(text.open_lines).excerpt(max_characters, advice, folds=folds)
