@@ -41,7 +41,7 @@ LAYERS = (
 )
 # What only these rooms may import.
 RESERVED = {
-    "mcp": {"tools", "server", "demo", "doctor"},
+    "mcp": {"tools", "server", "streams", "demo", "doctor"},
     "mcp_types": {"tools", "verbs", "server", "wire", "demo", "doctor"},
     "PIL": {"pictures", "viewing"},
     "re2": {"logs"},

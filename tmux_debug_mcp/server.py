@@ -20,7 +20,6 @@ import anyio
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -71,9 +70,6 @@ _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # Poll interval, at the end of a lease, for callers that have yet to say what they want.
 _GREETING_POLL_S = 0.01
-
-# While the client leaves more than this unread, no further lines are refused.
-_MAX_UNSENT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +162,16 @@ async def serve_client(
 
     `end` is called then, even if the client has not read the last answer yet.
     """
-    output = Output(fd_out)
     async with anyio.create_task_group() as tasks:
-
-        async def answer(message: str) -> None:
-            await output.write(message + "\n")
-            if not output.is_sending:
-                tasks.start_soon(output.flush)
-            await output.drain(_MAX_UNSENT_BYTES)
-
-        lines = Input(fd_in, lambda: toolbox.running == 0, answer)
-        async with stdio_server(lines, output) as (read, write):  # type: ignore[arg-type]
-            server = build(toolbox, caller, origin)
-            await server.run(read, write, server.create_initialization_options())
-            with anyio.move_on_after(LAST_CALLS_S):
-                await output.drain()
-            if end:
-                end()
-            tasks.cancel_scope.cancel()
+        output = Output(fd_out, tasks)
+        messages = Input(fd_in, lambda: toolbox.running == 0, output.write)
+        server = build(toolbox, caller, origin)
+        await server.run(messages, output, server.create_initialization_options())
+        with anyio.move_on_after(LAST_CALLS_S):
+            await output.drain()
+        if end:
+            end()
+        tasks.cancel_scope.cancel()
 
 
 class RunningServer:

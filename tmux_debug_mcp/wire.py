@@ -1,4 +1,4 @@
-"""Lines of the wire, before the SDK gets them. No I/O.
+"""Lines of the wire, and the messages for the SDK that they contain. No I/O.
 
 A line that is not a JSON-RPC message is answered with an error here, and so is a message that the
 SDK would drop without an answer.
@@ -9,7 +9,8 @@ import re
 from typing import Any
 
 import mcp_types as types
-from pydantic_core import from_json  # the SDK's own parser, so that its limits apply here
+from pydantic import ValidationError
+from pydantic_core import from_json
 
 # 1 MiB of keys, each byte escaped as six, and room for the rest of the message.
 MAX_LINE_BYTES = 8 << 20
@@ -66,10 +67,11 @@ class RefusedError(Exception):
         return response.model_dump_json(exclude_unset=True)
 
 
-def read_message(line: bytes) -> str | None:
-    """Return the text of a message for the SDK, None for a blank line.
+def read_message(line: bytes) -> types.JSONRPCMessage | None:
+    """Return a message, None for a blank line and for what can have no answer.
 
-    A byte order mark is dropped, and half surrogate pairs are replaced with NUL.
+    The latter are malformed notifications and responses. A byte order mark is dropped, and half
+    surrogate pairs are replaced with NUL.
 
     Raises:
         RefusedError: The line is not a request, notification or response.
@@ -87,11 +89,14 @@ def read_message(line: bytes) -> str | None:
             f"The message has more than {_MAX_VALUES} values. Send fewer.", _id_at_an_edge(line)
         )
     try:
-        message = from_json(line)
+        value = from_json(line)
     except ValueError:
-        line, message = _mended(line)
-    _check(message)
-    return line.decode()
+        value = _mended(line)
+    _check(value)
+    try:
+        return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except ValidationError:
+        return None
 
 
 def _invalid(sentence: str, request_id: str | int | None = None) -> RefusedError:
@@ -105,8 +110,8 @@ def _has_too_many_values(line: bytes) -> bool:
     return any(count > _MAX_VALUES for count, _ in enumerate(_VALUE.finditer(line)))
 
 
-def _mended(line: bytes) -> tuple[bytes, Any]:
-    """Return a line that the parser refused, with half pairs replaced, and its value."""
+def _mended(line: bytes) -> Any:  # noqa: ANN401  any JSON value
+    """Return the value of a line that the parser refused, with half pairs replaced."""
     # The standard library's parser, which has other limits, says whether the line is JSON at all.
     try:
         meant = json.loads(line.decode())
@@ -126,7 +131,7 @@ def _mended(line: bytes) -> tuple[bytes, Any]:
         raise _beyond_limits(line) from error
     if isinstance(message, dict) and message.get("id") != meant.get("id"):
         raise _invalid("The id contains half a surrogate pair. Remove it.")
-    return line, message
+    return message
 
 
 def _beyond_limits(line: bytes) -> RefusedError:

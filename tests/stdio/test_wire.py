@@ -330,21 +330,22 @@ def messages() -> Iterator[tuple[str, st.SearchStrategy[Any]]]:
 @given(st.fixed_dictionaries({}, optional=dict(messages())) | JSON)
 def test_what_is_passed_on_is_what_the_sdk_takes_for_the_same(message: Any) -> None:  # noqa: ANN401
     try:
-        text = read_message(json.dumps(message).encode())
+        taken = read_message(json.dumps(message).encode())
     except RefusedError as refused:
         answer = json.loads(refused.answer())
         is_id = isinstance(message, dict) and type(message.get("id")) in (int, str)
         assert answer["id"] == (message["id"] if is_id else None)
         return
-    assert text is not None
     assert isinstance(message, dict)
-    if "method" in message:
-        taken = types.jsonrpc_message_adapter.validate_json(text) if "id" in message else None
-        assert taken is None or isinstance(taken, types.JSONRPCRequest)
+    if "method" in message and "id" in message:
+        assert isinstance(taken, types.JSONRPCRequest)
+        assert taken.model_dump(include={"id", "method"}) == {
+            "id": message["id"],
+            "method": message["method"],
+        }
 
 
 @given(st.binary())
 def test_bytes_of_any_kind_are_a_message_blank_or_refused(line: bytes) -> None:
     with contextlib.suppress(RefusedError):
-        text = read_message(line)
-        assert text is None or text.strip()
+        read_message(line)
