@@ -39,7 +39,6 @@ _UDIAG_SHOW_NAME, _UDIAG_SHOW_PEER = 0x1, 0x4
 _ATTRIBUTE = struct.Struct("=HH")
 _NO_COOKIE = 0xFFFFFFFF
 _ALL_STATES = 0xFFFFFFFF
-_TIMEOUT_S = 1.0
 _MAX_CACHED = 1024
 
 # States of TCP. Source: the kernel's net/tcp_states.h.
@@ -242,10 +241,9 @@ def _ask(request: bytes, flags: int, kind: int = _SOCK_DIAG_BY_FAMILY) -> Iterat
     """Yield the answers to a question about sockets. Raises OSError where the kernel refuses it."""
     header = _HEADER.pack(_HEADER.size + len(request), kind, _NLM_F_REQUEST | flags, 0, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
-        netlink.settimeout(_TIMEOUT_S)
         netlink.send(header + request)
         while True:
-            data = netlink.recv(1 << 16)
+            data = netlink.recv(1 << 16, socket.MSG_DONTWAIT)  # the kernel has answered at once
             position = 0
             while position + _HEADER.size <= len(data):
                 length, answers, *_ = _HEADER.unpack_from(data, position)
