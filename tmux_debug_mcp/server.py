@@ -30,6 +30,7 @@ from tmux_debug_mcp.panes.creation import Origin
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tmux import supervisor
+from tmux_debug_mcp.tools.arguments import import_validation_soon
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.results import row_for_people
 from tmux_debug_mcp.tools.toolbox import Toolbox
@@ -96,6 +97,7 @@ def build(toolbox: Toolbox, caller: str = "", origin: Origin | None = None) -> S
     async def list_tools(
         _ctx: ServerRequestContext[None], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
+        import_validation_soon()
         return types.ListToolsResult(tools=toolbox.definitions())
 
     async def call_tool(

@@ -11,7 +11,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
-from support import Tools
+from support import Tools, wait_until
 from wire import SERVER, Server
 
 from tmux_debug_mcp import __version__
@@ -184,6 +184,18 @@ def test_what_children_print_on_standard_output_is_not_protocol(
     server = launch("--tmux", str(chatty)).start()
     assert server.text("create_pane", command="cat").startswith("Created pane")
     assert server.finish() == (b"", b"")
+
+
+def test_what_checks_arguments_is_imported_after_tools_list_and_before_the_first_call(
+    execute: Callable[..., Server],
+) -> None:
+    server = execute()
+    maps = Path(f"/proc/{server.pid}/maps")
+
+    server.start()
+    assert "rpds" not in maps.read_text()  # a library that only jsonschema needs
+    server.ask("tools/list")
+    wait_until(lambda: "rpds" in maps.read_text())
 
 
 def test_only_python_is_needed_to_run(environment: dict[str, str]) -> None:
