@@ -10,7 +10,8 @@ TESTS = Path(__file__).parent
 
 def test_benchmark_tells_samples_and_budgets() -> None:
     few = ["--rounds", "1", "--starts", "1", "--idle", "0.1", "--share", "0.1", "--no-stories"]
-    few += ["--work", "^document$|^terminal: colours$"]
+    few += ["--work", "^document$|^terminal: colours$", "--cold", "1", "--gap", "0.1"]
+    few += ["--panes", "3", "--peer", f"before={sys.executable} -m tmux_debug_mcp"]
     command = [sys.executable, "-m", "bench", "--json", *few]
     done = subprocess.run(
         command, cwd=TESTS, capture_output=True, text=True, timeout=600, check=False
@@ -18,9 +19,17 @@ def test_benchmark_tells_samples_and_budgets() -> None:
 
     assert (done.returncode in (0, 1), done.stderr) == (True, "")
     told = json.loads(done.stdout)
-    assert {"bare: call", "cold start", "create", "kill", "longest turn: document"} <= set(
-        told["samples"]
-    )
+    samples = {"bare: call", "cold start", "first call", "longest turn: document", "grown: run"}
+    assert samples | {"cold send", "cold send, before"} <= set(told["samples"])
     assert all(sample >= 0 for samples in told["samples"].values() for sample in samples)
+    assert all(sample > 0 for samples in told["cpu"].values() for sample in samples)
     assert {type(budget["held"]) for budget in told["budgets"]} == {bool}
-    assert len(told["budgets"]) == 18
+    assert len(told["budgets"]) == 26
+
+
+def test_benchmark_names_the_peers_that_it_knows() -> None:
+    command = [sys.executable, "-m", "bench", "--peer", "another=true"]
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "another: not one of wrapix, nickgnd, before" in done.stderr

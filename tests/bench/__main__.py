@@ -1,11 +1,12 @@
 """What the server costs, beside the floors of the machine in the same run: `./dev bench`.
 
-Rounds are interleaved, because machines have moods: compare numbers of one run only. Figures are
-medians with the minimum and maximum. The floors are a server of the bare SDK whose tool does
-nothing, and a tmux process per call.
+Rounds are interleaved, because machines have moods: compare numbers of one run only. The floors are
+a server of the bare SDK whose tool does nothing, and a tmux process per call. `figures.py` says
+what is compared.
 """
 
 import argparse
+import compileall
 import gc
 import json
 import os
@@ -16,9 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -27,50 +26,37 @@ from stories.scripts import Cost, play, stories
 from turns import STREAMS, around_turns, works
 from wire import Server
 
+import tmux_debug_mcp
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.pacing import pieces
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 
+from .cold import ACTIONS, PEERS, TMUX_BASED, measure_cold, name_of, tmux_of
 from .curves import measured, picture, table
+from .figures import Budget, Figures, cpu_ms
 
 BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
+# The time that an agent thinks at least before its first call, in which the server gets ready.
+THINKING_S = 0.5
+KEYS = 10
 PANES = 20
+_HISTORY_LINES = 50_000
+_LOG_BYTES = 16 << 20
+# An event loop with the terminal and a pipe of its own, which answers each key.
+_LOOP = """
+import os, select, tty
+tty.setraw(0)
+print("ready", flush=True)
+wake, _ = os.pipe()
+while True:
+    if select.select([0, wake], [], [], 4)[0]:
+        os.write(1, os.read(0, 1))
+"""
 _TERMINAL_BYTES = 1 << 15
 _STREAM_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Budget:
-    """A promise: a figure of one run, and the most that it may be."""
-
-    name: str
-    figure: float
-    most: float
-    unit: str
-
-    @property
-    def is_held(self) -> bool:
-        """Whether it is kept."""
-        return self.figure <= self.most
-
-
-class Figures:
-    """Samples by name, in milliseconds unless the name says otherwise."""
-
-    def __init__(self) -> None:
-        self.samples: dict[str, list[float]] = defaultdict(list)
-
-    def time(self, name: str, action: Callable[[], object]) -> None:
-        """Do something and note how long it took."""
-        begin = time.perf_counter()
-        action()
-        self.samples[name].append((time.perf_counter() - begin) * 1000)
-
-    def median(self, name: str) -> float:
-        """Return the median of the samples of a name."""
-        return statistics.median(self.samples[name])
 
 
 def started(command: list[str] | None = None) -> Server:
@@ -97,13 +83,23 @@ def switches(pids: list[int]) -> int:
 
 
 def measure_starts(figures: Figures, rounds: int) -> None:
-    """Measure cold starts to the answer of tools/list."""
+    """Measure cold starts to the answer of tools/list, and the first calls after it."""
     for _ in range(rounds):
         for name, command in (("bare: cold start", BARE), ("cold start", None)):
             begin = time.perf_counter()
             server = started(command)
             figures.samples[name].append((time.perf_counter() - begin) * 1000)
+            figures.cpu[name].append(cpu_ms(server.pid))
+            if command is None:
+                time.sleep(THINKING_S)
+                for call in ("first call", "second call"):
+                    figures.time(call, lambda: create(server, call), server.pid)  # noqa: B023
             server.finish()
+
+
+def create(server: Server, name: str) -> None:
+    """Create a pane."""
+    server.text("create_pane", command="exec cat", name=name, timeout_s=0)
 
 
 def measure_commands(figures: Figures, rounds: int) -> None:
@@ -111,25 +107,27 @@ def measure_commands(figures: Figures, rounds: int) -> None:
     verb = [sys.executable, "-c", "from tmux_debug_mcp.command.main import main; main()"]
     with tempfile.TemporaryDirectory(dir="/tmp") as runtime:
         env = os.environ | {"XDG_RUNTIME_DIR": runtime}
-
-        def run(*command: str) -> None:
-            subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
+        clients: list[Server] = []
 
         def start() -> None:
-            servers.append(Server(env, "--keep", "60s"))
-            servers[-1].start()
-            servers[-1].ask("tools/list")
+            clients.append(Server(env, "--keep", "60s"))
+            clients[-1].start()
+            clients[-1].ask("tools/list")
 
-        servers: list[Server] = []
         start()
+        ours = [one for one in servers.running(runtime) if one.directory.startswith(runtime)]
+        detached = ours[0].pid
         for _ in range(rounds):
-            figures.time("interpreter", lambda: run(sys.executable, "-I", "-S", "-c", "pass"))
-            figures.time("verb: list", lambda: run(*verb, "list", "-q"))
+            figures.run("interpreter", [sys.executable, "-I", "-S", "-c", "pass"])
+            figures.run("verb: list", [*verb, "list", "-q"], detached, env=env)
+            before = cpu_ms(detached)
             figures.time("start through a detached server", start)
-            servers.pop().finish()
-        run(*verb, "stop")
-        for server in servers:
-            server.process.communicate()
+            used = cpu_ms(clients[-1].pid, detached) - before
+            figures.cpu["start through a detached server"].append(used)
+            clients.pop().finish()
+        subprocess.run([*verb, "stop"], env=env, stdout=subprocess.DEVNULL, check=True)
+        for client in clients:
+            client.process.communicate()
 
 
 def measure_calls(
@@ -142,42 +140,36 @@ def measure_calls(
         time.sleep(0.01)
     for number in range(2, PANES + 1):
         server.text("create_pane", command="exec cat", name=f"pane-{number}")
+    ours = (server.pid, tmux_of(server.pid))
 
-    def tmux(*words: str) -> None:
-        command = ["tmux", "-S", socket, *words]
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    def call(name: str, tool: str, /, **arguments: object) -> None:
+        figures.time(name, lambda: server.text(tool, **arguments), *ours)
 
-    def new_window() -> None:
-        """Do what a create has tmux do at least: start a program, and log its output."""
-        pipe = ("pipe-pane", "-t", "=:=new", "exec cat >/dev/null")
-        tmux("new-window", "-d", "-n", "new", "exec cat", ";", *pipe)
-
+    tmux = ["tmux", "-S", socket]
+    server_of_floor = int(
+        subprocess.check_output([*tmux, "display-message", "-p", "#{pid}"], text=True)
+    )
+    # What a create has tmux do at least: start a program, and log its output.
+    pipe = ("pipe-pane", "-t", "=:=new", "exec cat >/dev/null")
+    floors = {
+        "display-message": ["display-message", "-p", "x"],
+        "new-window, pipe-pane": ["new-window", "-d", "-n", "new", "exec cat", ";", *pipe],
+        "kill-window": ["kill-window", "-t", "=:=new"],
+    }
     for _ in range(rounds):
-        figures.time("bare: call", lambda: bare.ask("tools/call", name="nothing", arguments={}))
-        figures.time("tmux process: display-message", lambda: tmux("display-message", "-p", "x"))
-        figures.time("tmux process: new-window, pipe-pane", new_window)
-        figures.time("tmux process: kill-window", lambda: tmux("kill-window", "-t", "=:=new"))
-        figures.time("list 20 panes", lambda: server.text("list_panes"))
         figures.time(
-            "send a line",
-            lambda: server.text("send_keys", pane_id="pane-2", keys="hello Enter", timeout_s=0),
+            "bare: call", lambda: bare.ask("tools/call", name="nothing", arguments={}), bare.pid
         )
-        figures.time(
-            "capture 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", lines=5)
-        )
-        figures.time(
-            "capture 100 of 10,000", lambda: server.text("capture_pane", pane_id="history")
-        )
-        figures.time(
-            "capture 1,000 of 10,000",
-            lambda: server.text("capture_pane", pane_id="history", lines=1000),
-        )
-        figures.time("8 captures in flight", lambda: eight_captures(server))
-        figures.time(
-            "create",
-            lambda: server.text("create_pane", command="exec cat", name="new", timeout_s=0),
-        )
-        figures.time("kill", lambda: server.text("kill_pane", pane_id="new"))
+        for name, words in floors.items():
+            figures.run(f"tmux process: {name}", [*tmux, *words], server_of_floor)
+        call("list 20 panes", "list_panes")
+        call("send a line", "send_keys", pane_id="pane-2", keys="hello Enter", timeout_s=0)
+        call("capture 5 lines", "capture_pane", pane_id="pane-2", lines=5)
+        call("capture 100 of 10,000", "capture_pane", pane_id="history")
+        call("capture 1,000 of 10,000", "capture_pane", pane_id="history", lines=1000)
+        figures.time("8 captures in flight", lambda: eight_captures(server), *ours)
+        call("create", "create_pane", command="exec cat", name="new", timeout_s=0)
+        call("kill", "kill_pane", pane_id="new")
     figures.samples["bare: memory, MB"].append(memory_mb(bare.pid))
     figures.samples["memory, MB"].append(memory_mb(server.pid))
     [supervisor] = processes.children(server.pid)
@@ -190,6 +182,39 @@ def measure_calls(
     measure_flood(figures, rounds, share_s, server)
     figures.time("end with 20 panes", server.finish)
     bare.finish()
+
+
+def measure_growth(figures: Figures, rounds: int, panes: int) -> None:
+    """Measure calls of a server with one pane, and with many, on a full history and a full log."""
+    server = started()
+    server.text("create_pane", command="bash --norc", name="empty")
+    _measure_grown(figures, rounds, server, "empty", "empty")
+    fill = f"yes | head -c {_LOG_BYTES}; seq {_HISTORY_LINES}; exec bash --norc"
+    server.call("create_pane", command=fill, name="full", wait_for=f"^{_HISTORY_LINES}", show="no")
+    for number in range(panes - 2):
+        create(server, f"pane-{number}")
+    _measure_grown(figures, rounds, server, "full", "grown")
+    server.finish()
+
+
+def _measure_grown(figures: Figures, rounds: int, server: Server, pane: str, name: str) -> None:
+    calls: dict[str, tuple[str, dict[str, object]]] = {
+        "send": ("send_keys", {"pane_id": pane, "keys": "x", "timeout_s": 0}),
+        "capture": ("capture_pane", {"pane_id": pane, "lines": 5}),
+        "clear": ("send_keys", {"pane_id": pane, "keys": "C-u"}),
+        "run": ("run", {"pane_id": pane, "command": "true"}),
+        "create": ("create_pane", {"command": "exec cat", "name": "new", "timeout_s": 0}),
+        "kill": ("kill_pane", {"pane_id": "new"}),
+    }
+    tmux = tmux_of(server.pid)
+    for _ in range(rounds):
+        for call, (tool, arguments) in calls.items():
+            figures.time(
+                f"{name}: {call}",
+                lambda: server.text(tool, **arguments),  # noqa: B023
+                server.pid,
+                tmux,
+            )
 
 
 def eight_captures(server: Server) -> None:
@@ -208,13 +233,17 @@ def measure_waits(figures: Figures, rounds: int, share_s: float, server: Server)
     )
     server.text("create_pane", command=shlex.join([sys.executable, "-c", program]), name="clock")
     server.text("create_pane", command="bash --norc", name="shell")
+    loop = shlex.join([sys.executable, "-c", _LOOP])
+    server.text("create_pane", command=loop, name="loop", wait_for="ready")
     for _ in range(rounds):
         result = server.call("send_keys", pane_id="clock", keys="go Enter", wait_for=r"^at [\d.]+$")
         woken = time.monotonic()
         printed = float(result["content"][1]["text"].split("at ")[-1].split()[0])
         figures.samples["wake-up of a wait"].append((woken - printed) * 1000)
         figures.time(
-            "run true in a shell", lambda: server.text("run", command="true", pane_id="shell")
+            "run true in a shell",
+            lambda: server.text("run", command="true", pane_id="shell"),
+            server.pid,
         )
         figures.time("run true in its own pane", lambda: server.text("run", command="true"))
         figures.time("kill of that", lambda: server.text("kill_pane", pane_id=last_pane(server)))
@@ -224,6 +253,10 @@ def measure_waits(figures: Figures, rounds: int, share_s: float, server: Server)
         figures.time(
             "read since, 16,000 characters",
             lambda: server.text("capture_pane", pane_id="history", since=0),
+        )
+    for _ in range(KEYS):
+        figures.time(
+            "key to an event loop", lambda: server.text("send_keys", pane_id="loop", keys="x")
         )
     server.send(
         "tools/call",
@@ -317,36 +350,55 @@ def measure_turns(figures: Figures, pattern: str) -> None:
             figures.samples[f"longest turn: {kind}"].append(longest_s * 1000)
 
 
-def budgets(figures: Figures) -> list[Budget]:
+def budgets(figures: Figures, peers: Sequence[str]) -> list[Budget]:
     """Return the promises of the design, with the figures of this run."""
-    median = figures.median
-    floor = median("bare: call")
-    tmux = median("tmux process: display-message")
-    calls = [
-        Budget(f"{name} − bare call", median(name) - floor, 1.0, "ms")
-        for name in ("send a line", "list 20 panes", "capture 5 lines")
-    ]
-    below = [
-        Budget(f"{name} / tmux process", median(name) / tmux, 1.0, "×")
-        for name in ("send a line", "list 20 panes", "capture 5 lines")
-    ]
-    detached = median("start through a detached server") / median("interpreter")
-    flood = median("capture 5 lines beside a flood") / median("capture 5 lines")
+    cpu, quick = figures.median_cpu, figures.quick
+    bare, interpreter = cpu("bare: call"), cpu("interpreter")
+    tmux = cpu("tmux process: display-message")
+    calls = ("send a line", "list 20 panes", "capture 5 lines")
+    first = cpu("first call") - cpu("second call")
+    run = quick("run true in a shell") - quick("bare: call")
+    detached = cpu("start through a detached server") / interpreter
+    flood = quick("capture 5 lines beside a flood") / quick("capture 5 lines")
     turns = figures.samples["a turn's work for a terminal"]
     worsts = [max(turns)] if turns else []  # `--work` may leave all out
+    best = {
+        action: min(cpu(name_of(action, peer)) for peer in peers) for action in ACTIONS if peers
+    }
     return [
-        Budget("cold start / bare", median("cold start") / median("bare: cold start"), 1.10, "×"),
-        Budget("memory − bare", median("memory, MB") - median("bare: memory, MB"), 12, "MB"),
-        Budget("memory of the supervisor", median("memory of the supervisor, MB"), 7, "MB"),
-        *calls,
-        *below,
-        Budget("create / tmux process", median("create") / tmux, 2.0, "×"),
-        Budget("kill / tmux process", median("kill") / tmux, 2.0, "×"),
-        Budget("verb / interpreter", median("verb: list") / median("interpreter"), 3, "×"),
+        Budget("cold start / bare", cpu("cold start") / cpu("bare: cold start"), 1.10, "×"),
+        Budget("first call − second call", first, 10, "ms"),
+        Budget(
+            "memory − bare",
+            figures.median("memory, MB") - figures.median("bare: memory, MB"),
+            12,
+            "MB",
+        ),
+        Budget("memory of the supervisor", figures.median("memory of the supervisor, MB"), 7, "MB"),
+        *(Budget(f"{name} − bare call", cpu(name) - bare, 1.0, "ms") for name in calls),
+        *(Budget(f"{name} / tmux process", cpu(name) / tmux, 1.0, "×") for name in calls),
+        Budget("run in a shell − bare call", run, 5, "ms"),
+        Budget("create / tmux process", cpu("create") / tmux, 2.7, "×"),
+        Budget("kill / tmux process", cpu("kill") / tmux, 2.0, "×"),
+        *(
+            Budget(
+                f"{call} with many panes and lines / with few",
+                cpu(f"grown: {call}") / cpu(f"empty: {call}"),
+                2.0,
+                "×",
+            )
+            for call in ("send", "capture", "run", "create", "kill")
+        ),
+        *(
+            Budget(f"cold {action} / best peer", cpu(name_of(action)) / ms, 1.0, "×")
+            for action, ms in best.items()
+        ),
+        Budget("verb / interpreter", cpu("verb: list") / interpreter, 5, "×"),
         Budget("start through a detached server / interpreter", detached, 4, "×"),
         Budget("capture beside a flood / quiet", flood, 5, "×"),
-        Budget("wake-up of a wait", median("wake-up of a wait"), 5, "ms"),
-        Budget("voluntary switches while idle", median("switches while idle"), 0, ""),
+        Budget("key to an event loop", quick("key to an event loop"), 30, "ms"),
+        Budget("wake-up of a wait", figures.median("wake-up of a wait"), 5, "ms"),
+        Budget("voluntary switches while idle", figures.median("switches while idle"), 0, ""),
         *(Budget("a turn's work for a terminal, at worst", worst, 16, "ms") for worst in worsts),
         *(
             Budget(name, max(samples), 50, "ms")
@@ -366,32 +418,62 @@ def measure_stories() -> dict[str, Cost]:
     return costs
 
 
-def show(figures: Figures, held: list[Budget], costs: Mapping[str, Cost]) -> None:
+def show(
+    figures: Figures, held: list[Budget], costs: Mapping[str, Cost], missing: Sequence[str]
+) -> None:
     """Print tables for people."""
-    print(f"{'':34}{'median':>10}{'min':>10}{'max':>10}{'n':>6}")
+    print(f"{'':37}{'median':>10}{'min':>10}{'max':>10}{'cpu':>10}{'n':>6}")
     for name, samples in figures.samples.items():
         row = (statistics.median(samples), min(samples), max(samples))
-        print(f"{name:34}" + "".join(f"{value:10.2f}" for value in row) + f"{len(samples):6}")
-    print(f"\n{'budget':44}{'figure':>10}{'at most':>10}")
+        cpu = f"{figures.median_cpu(name):10.2f}" if name in figures.cpu else " " * 10
+        print(f"{name:37}" + "".join(f"{value:10.2f}" for value in row) + f"{cpu}{len(samples):6}")
+    print(f"\n{'budget':48}{'figure':>10}{'at most':>10}")
     for budget in held:
         word = "held" if budget.is_held else "MISSED"
-        print(f"{budget.name:44}{budget.figure:10.2f}{budget.most:10.2f} {budget.unit:3}{word}")
-    print(f"\n{'story':44}{'calls':>10}{'bytes':>10}")
+        print(f"{budget.name:48}{budget.figure:10.2f}{budget.most:10.2f} {budget.unit:3}{word}")
+    for peer in missing:
+        print(f"{f'cold calls / {peer}':48}not measured: give its command by --peer")
+    print(f"\n{'story':48}{'calls':>10}{'bytes':>10}")
     for name, cost in costs.items():
-        print(f"{name:44}{cost.calls:10}{cost.bytes:10}")
+        print(f"{name:48}{cost.calls:10}{cost.bytes:10}")
+
+
+def peer(text: str) -> tuple[str, list[str]]:
+    """Return a peer's name and command, given NAME=COMMAND."""
+    name, _, command = text.partition("=")
+    if name not in PEERS:
+        raise argparse.ArgumentTypeError(f"{name}: not one of {', '.join(PEERS)}")
+    return name, shlex.split(command)
 
 
 def main() -> int:
     """Measure; return 1 when a budget is missed."""
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print samples and budgets as JSON")
-    parser.add_argument("--rounds", type=int, default=100, help="rounds of calls (default 100)")
+    parser.add_argument("--rounds", type=int, default=50, help="rounds of calls (default 50)")
     parser.add_argument("--starts", type=int, default=9, help="rounds of cold starts (default 9)")
     parser.add_argument(
         "--idle", type=float, default=5.0, metavar="S", help="seconds of idling (default 5)"
     )
     parser.add_argument(
         "--share", type=float, default=2.0, metavar="S", help="seconds of each share (default 2)"
+    )
+    parser.add_argument(
+        "--cold", type=int, default=15, metavar="N", help="rounds of cold calls (default 15)"
+    )
+    parser.add_argument(
+        "--gap", type=float, default=0.5, metavar="S", help="seconds between these (default 0.5)"
+    )
+    parser.add_argument(
+        "--peer",
+        action="append",
+        type=peer,
+        default=[],
+        metavar="NAME=COMMAND",
+        help=f"measure another server's cold calls, too: {', '.join(PEERS)}",
+    )
+    parser.add_argument(
+        "--panes", type=int, default=400, metavar="N", help="how many panes are many (default 400)"
     )
     parser.add_argument("--no-stories", action="store_true", help="leave out the stories")
     parser.add_argument(
@@ -410,6 +492,8 @@ def main() -> int:
         if options.picture:
             picture(families, Path(options.picture))
         return 0
+    # Where Python may write no bytecode, each start would compile what was edited.
+    compileall.compile_dir(Path(tmux_debug_mcp.__file__).parent, quiet=1)
     figures = Figures()
     measure_starts(figures, options.starts)
     measure_commands(figures, options.rounds)
@@ -422,16 +506,20 @@ def main() -> int:
             measure_calls(figures, options.rounds, options.idle, options.share, socket)
         finally:
             subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
+    measure_growth(figures, options.cold, options.panes)
+    peers = dict(options.peer)
+    measure_cold(figures, options.cold, options.gap, peers)
     measure_terminals(figures, options.work)
     measure_turns(figures, options.work)
-    held = budgets(figures)
+    held = budgets(figures, [name for name in peers if name in TMUX_BASED])
     costs = {} if options.no_stories else measure_stories()
     if options.json:
         told = {name: vars(cost) for name, cost in costs.items()}
         rows = [vars(budget) | {"held": budget.is_held} for budget in held]
-        print(json.dumps({"samples": figures.samples, "budgets": rows, "stories": told}))
+        measured_all = {"samples": figures.samples, "cpu": figures.cpu}
+        print(json.dumps({**measured_all, "budgets": rows, "stories": told}))
     else:
-        show(figures, held, costs)
+        show(figures, held, costs, [name for name in TMUX_BASED if name not in peers])
     return 0 if all(budget.is_held for budget in held) else 1
 
 
