@@ -476,10 +476,9 @@ class Pane:
             # Give pane.sh a while to report how the command ended.
             deadline = clock.now() + times.mark_s
             with self.events.subscribe(self.log) as subscription:
-                state = await self.state()
-                while state.is_running and clock.now() < deadline:
+                while not self.has_exited and clock.now() < deadline:
                     await subscription.wait(times.poll_s)
-                    state = await self.state()
+            state = await self.state()
             killed: list[int] = []
             if self.place.living_leader():
                 killed = [self.leader.pid, *processes.children(self.leader.pid)]
