@@ -476,7 +476,7 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
 )
 async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane) -> Answer:
     pane = await engine.find(arguments.pane_id)
-    left = (await pane.state()).left
+    left = (await pane.state()).left if pane.has_exited else ()
     try:
         state = await engine.kill(pane)
     except PaneNotFoundError:  # another call was faster
