@@ -353,8 +353,8 @@ async def read_ends(
 
     A quarter of the room goes to the beginning, the rest to the end, in whole lines where they fit.
     A note replaces what is left out, with advice on how to read just that. Another note replaces
-    what is no longer kept. Text that is only a little too long stays whole. There are at most 16,000
-    characters.
+    what is no longer kept. Text that is only a little too long stays whole. The room is 16,000
+    characters at most.
     """
     seen = Seen(text.position, ())
     position = -1
