@@ -1,9 +1,7 @@
 """Snapshots of a terminal that changes while they are taken."""
 
 import os
-import pty
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -11,9 +9,9 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
 
 import pytest
+from own_terminals import Reading, on_terminal
 from support import Gate, ask_until, python, wait_until
 
 from tmux_debug_mcp.clock import Times
@@ -37,18 +35,6 @@ while True:
     for thread in threads: thread.join()
 """
 LOOKING_S = 0.5
-
-
-class Reading(NamedTuple):
-    """A terminal that `cat` reads.
-
-    Attributes:
-        leader: The leader of its session.
-        keyboard: The file to type into.
-    """
-
-    leader: int
-    keyboard: int
 
 
 @pytest.fixture
@@ -85,22 +71,6 @@ def hides_system_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         return really_open(path, flags)
 
     monkeypatch.setattr(os, "open", refuse)
-
-
-@contextmanager
-def on_terminal(script: str) -> Iterator[Reading]:
-    """Run a shell script on a terminal of its own during the block."""
-    keyboard, terminal = pty.openpty()
-    # The leader of a session gets the first terminal that it opens as its own.
-    script = f"exec <>{os.ttyname(terminal)} >&0 2>&0; {script}"
-    with subprocess.Popen(["sh", "-c", script], start_new_session=True) as process:
-        os.close(terminal)
-        try:
-            yield Reading(process.pid, keyboard)
-        finally:
-            processes.send_signals(processes.descendants(process.pid), signal.SIGKILL)
-            process.kill()
-            os.close(keyboard)
 
 
 @contextmanager
@@ -351,7 +321,8 @@ def test_thread_that_reads_a_pipe_as_its_own_standard_input_awaits_nothing_from_
         assert process is not None
         waits = [wait_of(pid, thread, process.tty) for thread in processes.threads(pid)]
 
-    assert waits == [Wait(), Wait()]
+    assert len(waits) == 2
+    assert not any(_is_for_terminal(wait) for wait in waits)
 
 
 def test_ending_threads_do_not_count_as_hidden() -> None:

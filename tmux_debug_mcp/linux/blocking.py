@@ -28,11 +28,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from functools import cache, reduce
-from itertools import islice
 from operator import and_
 from typing import NamedTuple
 
 from . import calls, processes, sockets, terminals
+from .calls import INPUT, OUTPUT
+from .descriptors import EVENTFD, Descriptors, descriptors, has_pipe_end, has_unix_peer
 from .waits import Thread
 
 # Bounds for the time that this takes: processes on the way down, threads of each, descriptors that
@@ -50,9 +51,6 @@ _MAX_PATH_BYTES = 4096
 _READS = {"read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "recvmmsg"}
 _ACCEPTS = {"accept", "accept4"}
 _WRITES = {"write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg"}
-_POLLS = {"poll", "ppoll", "restarted_poll"}
-_EPOLLS = {"epoll_wait", "epoll_pwait", "epoll_pwait2"}
-_SELECTS = {"select", "pselect6"}
 _OPENS = {"open", "openat"}
 # Calls that need no further look, and what they wait for.
 _PLAIN = {
@@ -82,15 +80,12 @@ _ANONYMOUS = {
     "anon_inode:[fanotify]": "waits for file changes",
     "anon_inode:[timerfd]": "waits for a timer",
     "anon_inode:[signalfd]": "waits for a signal",
-    "anon_inode:[eventfd]": "waits for an event (eventfd)",
+    EVENTFD: "waits for an event (eventfd)",
 }
 _PIDFD = re.compile(r"(anon_inode:\[pidfd\]|pidfd:)")
-_EVENTFD, _EPOLL = "anon_inode:[eventfd]", "anon_inode:[eventpoll]"
+_EPOLL = "anon_inode:[eventpoll]"
 
-# Events of poll(2) and epoll(7): input and output. Hang-ups and errors come without being asked.
-_IN, _OUT = 0x0001 | 0x0040, 0x0004 | 0x0100
 _FUTEX_PRIVATE = 128
-_FUTEX_COMMANDS = 0x7F
 _FUTEX_WAITS = (0, 6, 9, 11, 13)  # WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2
 _LOCKING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
 # waitid(2): which children.
@@ -106,9 +101,6 @@ _DEV_TTY = os.makedev(5, 0)
 _LISTENING = "listening"
 # The states of sockets but TCP_TIME_WAIT, of which there can be thousands.
 _LIVING = 0xFFFFFFFF & ~(1 << 6)
-
-# A file: its device and inode.
-_FileId = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,35 +329,23 @@ class _Look:
             self.calls[pid, thread] = call, spent
         return threads
 
-    def _descriptors(self, pid: int) -> Mapping[_FileId, list[str]] | None:
-        """Return the descriptors of a process by the files that they mean.
-
-        None if they are hidden, or too many for this look.
-        """
-        directory = f"/proc/{pid}/fd"
+    def _descriptors(self, pid: int) -> Descriptors | None:
+        """Return the descriptors of a process; None if hidden, or too many for this look."""
         try:
-            with os.scandir(directory) as entries:
-                numbers = [entry.name for entry in islice(entries, self._room + 1)]
+            found = descriptors(pid, self._room)
         except PermissionError:
             return None
-        except OSError:
-            return {}
-        if len(numbers) > self._room:
+        if found is None:
             self.is_full = True
             return None
-        self._room -= len(numbers)
-        found: dict[_FileId, list[str]] = {}
-        for number in numbers:
-            with contextlib.suppress(OSError):
-                file = os.stat(f"{directory}/{number}")
-                found.setdefault((file.st_dev, file.st_ino), []).append(number)
+        self._room -= sum(map(len, found.values()))
         return found
 
     def _locks(self, pid: int, threads: Sequence[str]) -> str:
         """Return what a process waits for if all its threads wait for locks or their own events."""
         ways = [self.calls[pid, one][0] for one in threads]
         waits = [call.arguments for call in ways if call.name == "futex"]
-        if any(wait[1] & _FUTEX_COMMANDS not in _FUTEX_WAITS for wait in waits):
+        if any(wait[1] & calls.FUTEX_COMMANDS not in _FUTEX_WAITS for wait in waits):
             raise _UnknownError
         can_end = any(wait[3] or not wait[1] & _FUTEX_PRIVATE for wait in waits)
         # By a timeout, a process or another thread, or by the handler of a signal.
@@ -391,9 +371,10 @@ class _Look:
             return files.write(arguments[0])
         if name == "connect":
             return files.connect(arguments[0])
-        if name in _POLLS | _SELECTS | _EPOLLS:
-            awaited, has_timeout = self._awaited(pid, files, name, arguments)
-            return files.among(awaited, has_timeout=has_timeout)
+        if name in calls.FILE_WAITS:
+            files.check_number()
+            waited = calls.awaited(pid, thread, self.calls[pid, thread][0]) or calls.Awaited()
+            return files.among([*waited.files], has_timeout=waited.timeout_s < math.inf)
         if name == "flock" or (name == "fcntl" and arguments[1] in _LOCKING):
             return files.lock(arguments[0])
         if name in _OPENS:
@@ -418,25 +399,6 @@ class _Look:
         except _UnknownError:
             self.calls, self.groups, self.stopped = before
             return None
-
-    @staticmethod
-    def _awaited(
-        pid: int, files: "_Files", name: str, arguments: Sequence[int]
-    ) -> tuple[list[tuple[int, int]], bool]:
-        """Return the files that a call waits for, with events, and whether it has a timeout."""
-        files.check_number()
-        if name in _POLLS:
-            has_timeout = name != "restarted_poll" and _is_timeout(name, arguments[2])
-            return list(calls.polled(pid, arguments[0], arguments[1])), has_timeout
-        if name in _EPOLLS:
-            awaited = calls.epolled(files.directory, _signed(arguments[0]))
-            return list(awaited), _is_timeout(name, arguments[3])
-        count, reading, writing, failing, timeout, *_ = arguments
-        sets = ((reading, _IN), (writing, _OUT), (failing, 0))
-        selected = [
-            (fd, mask) for address, mask in sets for fd in calls.selected(pid, count, address)
-        ]
-        return selected, bool(timeout)
 
     def _signal(self, pid: int, depth: int) -> _Wait:
         """Return what a process that waits for a signal is blocked on: perhaps its only child."""
@@ -539,9 +501,8 @@ def _awaited_children(pid: int) -> list[int]:
 
 def _caught(pid: int) -> int:
     """Return the signals that a process catches and does not block, as bits. Source: proc(5)."""
-    status = processes.read(f"/proc/{pid}/status")
-    masks = dict(re.findall(rb"Sig(Blk|Cgt):\t([0-9a-f]+)", status))
-    return int(masks.get(b"Cgt", b"0"), 16) & ~int(masks.get(b"Blk", b"0"), 16)
+    blocked, caught = processes.signal_masks(pid, "SigBlk", "SigCgt")
+    return (caught or 0) & ~(blocked or 0)
 
 
 def _has_64_bits(pid: int) -> bool:
@@ -560,13 +521,6 @@ def _signed(word: int) -> int:
     """Return an argument that is a C int."""
     word &= 0xFFFFFFFF
     return word - (1 << 32) if word >> 31 else word
-
-
-def _is_timeout(name: str, argument: int) -> bool:
-    """Tell whether a call has a timeout: a pointer, or milliseconds, where -1 means none."""
-    if name in ("poll", "epoll_wait", "epoll_pwait"):
-        return _signed(argument) >= 0
-    return argument != 0
 
 
 class _Files:
@@ -613,9 +567,9 @@ class _Files:
         """Return what it means to wait for one of several files, given the events of each."""
         waits: list[_Wait] = []
         is_for_itself = False
-        plain = {fd for fd, mask in files if mask & (_IN | _OUT)}
+        plain = {fd for fd, mask in files if mask & (INPUT | OUTPUT)}
         for fd, mask in files:  # which grows in this loop
-            if not mask & (_IN | _OUT):
+            if not mask & (INPUT | OUTPUT):
                 if fd not in plain:  # such as for a hang-up
                     raise _UnknownError
                 continue
@@ -623,7 +577,7 @@ class _Files:
                 raise _UnknownError
             if self._link(fd) == _EPOLL:
                 files += calls.epolled(self.directory, fd)
-            elif mask & _IN and self._wakes_itself(fd):
+            elif mask & INPUT and self._wakes_itself(fd):
                 is_for_itself = True
             else:
                 waits.append(self._either(fd, mask))
@@ -650,12 +604,12 @@ class _Files:
 
     def _either(self, fd: int, mask: int) -> _Wait:
         """Return what it means to wait until a file can be read, or written, or either."""
-        if not mask & _OUT:
+        if not mask & OUTPUT:
             return self.read(fd)
         end = self._end(fd)
         if end and end.state == sockets.TCP_SYN_SENT:
             return self.connect(fd)
-        if not mask & _IN:
+        if not mask & INPUT:
             return self.write(fd)
         # Event loops such as Go's ask for both, even for files that can only be read.
         if self._link(fd).startswith("socket:"):
@@ -796,13 +750,7 @@ class _Files:
 
     def _has_other_end(self, pid: int, file: os.stat_result, *, is_read: bool) -> bool:
         """Tell whether a process has the other end of a pipe open."""
-        permission = 0o200 if is_read else 0o400
-        for number in self._numbers(pid, file):
-            # The permissions of the link are the mode in which the file was opened.
-            with contextlib.suppress(OSError):
-                if os.lstat(f"/proc/{pid}/fd/{number}").st_mode & permission:
-                    return True
-        return False
+        return has_pipe_end(pid, self._numbers(pid, file), writes=is_read)
 
     def _others_with(self, file: os.stat_result) -> list[int] | None:
         """Return who else in the pane has a file open; None if some are hidden, or too many."""
@@ -814,7 +762,7 @@ class _Files:
     def _wakes_itself(self, fd: int) -> bool:
         """Tell whether a file is one that event loops wake themselves with."""
         link = self._link(fd)
-        if link == _EVENTFD:
+        if link == EVENTFD:
             return True
         if link.startswith("pipe:"):
             file = self._stat(fd)
@@ -827,8 +775,7 @@ class _Files:
                 return self._closes_on_exec(fd)
             return not any(self._has_other_end(pid, file, is_read=True) for pid in others)
         if link.startswith("socket:") and self._protocol(fd).startswith("UNIX"):
-            end = sockets.unix_end(self._stat(fd).st_ino)
-            return bool(end and end.peer and self._has_socket(fd, end.peer))
+            return has_unix_peer(self._stat(fd), self._look.descriptors(self._pid) or {})
         return False
 
     def _closes_on_exec(self, fd: int) -> bool:

@@ -1,18 +1,29 @@
-"""The system call that a thread is in, by name, and the memory and files that its arguments name.
+"""The system call that a thread is in, by name, and what its arguments say ends it.
 
 The kernel shows us only threads of our user's programs, and none that is ending. Source: proc(5),
 /proc/PID/task/TID/syscall; syscalls(2); the kernel's asm/unistd.h of each machine.
 """
 
+import math
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from . import processes
 
 # The system calls that wait for a child.
 CHILD_WAITS = frozenset({"wait4", "waitid"})
+# Those that wait until one of several files is ready.
+_POLLS = "poll", "ppoll", "restarted_poll", "select", "pselect6"
+FILE_WAITS = frozenset({*_POLLS, "epoll_wait", "epoll_pwait", "epoll_pwait2"})
+# Events of poll(2) and epoll(7). Hang-ups and errors come without being asked.
+INPUT, OUTPUT = 0x0001 | 0x0040, 0x0004 | 0x0100
+# The part of futex(2)'s operation that is not flags; the one that waits for a relative time.
+FUTEX_COMMANDS = 0x7F
+_FUTEX_WAIT = 0
+# The bits of an int.
+_INT = 0xFFFFFFFF
 # The system calls that wait for something, by their numbers on each machine.
 _CALLS_OF_MACHINES = {
     "x86_64": {
@@ -132,6 +143,10 @@ _RESTARTED = {b"poll": "restarted_poll", b"nanosleep": "nanosleep", b"futex": "f
 
 # struct pollfd: fd, events, revents.
 _POLLFD = struct.Struct("<ihh")
+# struct timespec and struct timeval: seconds, and nanoseconds or microseconds.
+_TIME = struct.Struct("<QQ")
+_MAX_SECONDS = 0x7FFFFFFF
+_MICROSECOND_S, _NANOSECOND_S = 1e-6, 1e-9
 # A program that waits for more files than this is a server, not one that reads a terminal.
 _MAX_FILES = 1024
 # The longest line about a file that an epoll instance waits for.
@@ -151,6 +166,20 @@ class Call(NamedTuple):
     name: str = ""
     arguments: tuple[int, ...] = ()
     is_running: bool = False
+
+
+class Awaited(NamedTuple):
+    """What ends a call, besides signals.
+
+    Attributes:
+        files: The descriptors of which one has to be ready, with the events to be ready for.
+        timeout_s: The timeout of the whole call: 0 if it only looks, infinite for none.
+        reads_a_byte: It reads a single byte.
+    """
+
+    files: Sequence[tuple[int, int]] = ()
+    timeout_s: float = math.inf
+    reads_a_byte: bool = False
 
 
 def is_known_machine() -> bool:
@@ -210,6 +239,54 @@ def memory(pid: int, address: int, size: int) -> bytes:
         return b""
     finally:
         os.close(fd)
+
+
+def awaited(pid: int, thread: str, call: Call) -> Awaited | None:
+    """Return what ends the call that a thread is in, or None if we don't know of such a call.
+
+    A call without files ends by a signal, the timeout, or an act of another thread.
+    """
+    match call.name:
+        case "read" | "readv":
+            fd, _buffer, count, *_ = call.arguments
+            return Awaited([(fd & _INT, INPUT)], reads_a_byte=count == 1)
+        case "poll" | "ppoll" | "restarted_poll":
+            address, count, timeout, *_ = call.arguments
+            return Awaited(list(polled(pid, address, count)), _timeout_s(pid, call, timeout))
+        case "select" | "pselect6":
+            count, reading, writing, failing, timeout, *_ = call.arguments
+            sets = (reading, INPUT), (writing, OUTPUT), (failing, 0)
+            files = [(fd, mask) for bits, mask in sets for fd in selected(pid, count, bits)]
+            return Awaited(files, _timeout_s(pid, call, timeout))
+        case "epoll_wait" | "epoll_pwait" | "epoll_pwait2":
+            instance, _events, _count, timeout, *_ = call.arguments
+            # A thread may have its own table of files: clone(2) without CLONE_FILES, unshare(2).
+            files = list(epolled(f"/proc/{pid}/task/{thread}", instance & _INT))
+            return Awaited(files, _timeout_s(pid, call, timeout))
+        case "futex":
+            return Awaited(timeout_s=_timeout_s(pid, call, call.arguments[3]))
+        case "rt_sigtimedwait":
+            return Awaited(timeout_s=_timeout_s(pid, call, call.arguments[2]))
+    return None
+
+
+def _timeout_s(pid: int, call: Call, argument: int) -> float:
+    """Return a call's timeout, infinite for none; a nanosecond if we can't tell."""
+    if call.name in ("poll", "restarted_poll", "epoll_wait", "epoll_pwait"):
+        milliseconds = argument & _INT
+        is_negative = milliseconds >> 31
+        return math.inf if is_negative else milliseconds / 1000
+    if not argument:
+        return math.inf
+    data = memory(pid, argument, _TIME.size)
+    is_deadline = call.name == "futex" and call.arguments[1] & FUTEX_COMMANDS != _FUTEX_WAIT
+    if len(data) < _TIME.size or is_deadline:
+        return _NANOSECOND_S
+    seconds, fraction = _TIME.unpack(data)
+    # A program of 32 bits may have a shorter struct.
+    is_whole = seconds <= _MAX_SECONDS and fraction < 1 / _NANOSECOND_S
+    unit_s = _MICROSECOND_S if call.name == "select" else _NANOSECOND_S
+    return seconds + fraction * unit_s if is_whole else _NANOSECOND_S
 
 
 def polled(pid: int, address: int, count: int) -> Iterator[tuple[int, int]]:

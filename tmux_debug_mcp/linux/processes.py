@@ -116,8 +116,18 @@ def read_stat(pid: int) -> Stat | None:
 
 def _ignores(pid: int, number: int) -> bool:
     """Return whether a process ignores a signal, or is gone."""
-    mask = read(f"/proc/{pid}/status").partition(b"\nSigIgn:\t")[2][:16]
-    return not mask or bool(int(mask, 16) >> number - 1 & 1)
+    [mask] = signal_masks(pid, "SigIgn")
+    return mask is None or bool(mask >> number - 1 & 1)
+
+
+def signal_masks(pid: int, *names: str) -> list[int | None]:
+    """Return sets of signals, as bits, by names such as "SigCgt"; None if the process is gone.
+
+    Source: proc(5), /proc/PID/status.
+    """
+    status = read(f"/proc/{pid}/status")
+    masks = [status.partition(f"\n{name}:\t".encode())[2][:16] for name in names]
+    return [int(mask, 16) if mask else None for mask in masks]
 
 
 def read_living(pid: int, starttime: int) -> Stat | None:

@@ -7,21 +7,15 @@ those that wait for it; among the processes of other sessions, `OutsideReaders` 
 """
 
 import contextlib
+import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import processes, terminals
-from .calls import call_of, epolled, memory, polled, selected
+from .calls import INPUT, OUTPUT, Awaited, awaited, call_of
 
-# POLLIN and POLLRDNORM; EPOLLIN.
-_POLL_INPUT = 0x0001 | 0x0040
-_EPOLL_INPUT = 0x001
-# The bits of an int; all of them are those of -1.
-_INT = _NO_TIMEOUT = 0xFFFFFFFF
-# The size of struct timespec and struct timeval.
-_TIME_BYTES = 16
 # /dev/tty, which is the controlling terminal, and /dev/ptmx, through which a process owns others.
 _DEV_TTY = os.makedev(5, 0)
 _DEV_PTMX = os.makedev(5, 2)
@@ -50,26 +44,17 @@ class Wait(NamedTuple):
         is_for_it_alone: It waits for nothing else, and without a timeout.
         is_for_others: It also waits for a terminal that the process itself has made.
         reads_a_byte: It reads a single byte, as the `read` of shells does.
+        other_files: The descriptors of the other files that it waits for; None if it may wait for
+            something else than input of files, a signal or another thread.
+        timeout_s: How long it waits, infinite for no timeout.
     """
 
     is_for_terminal: bool = False
     is_for_it_alone: bool = False
     is_for_others: bool = False
     reads_a_byte: bool = False
-
-
-class _Awaited(NamedTuple):
-    """The files for whose input a call waits.
-
-    Attributes:
-        numbers: Their descriptors.
-        has_timeout: The call returns after a time without input.
-        reads_a_byte: It reads a single byte.
-    """
-
-    numbers: Sequence[int] = ()
-    has_timeout: bool = False
-    reads_a_byte: bool = False
+    other_files: tuple[int, ...] | None = None
+    timeout_s: float = math.inf
 
 
 def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
@@ -77,77 +62,40 @@ def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
 
     `tty` is the terminal, as in /proc/PID/stat. Raises OSError if too many files are open.
     """
-    awaited = _awaited(pid, thread)
-    if awaited is None:
-        return None
-    devices = [file.st_rdev for file in _stats(pid, thread, awaited)]
-    # /dev/tty is another name of the terminal.
-    are_terminal = [device in (_DEV_TTY, terminals.device(tty)) for device in devices]
-    is_all = all(are_terminal) and len(devices) == len(awaited.numbers)
-    return Wait(
-        is_for_terminal=any(are_terminal),
-        is_for_it_alone=any(are_terminal) and is_all and not awaited.has_timeout,
-        is_for_others=_DEV_PTMX in devices,
-        reads_a_byte=any(are_terminal) and awaited.reads_a_byte,
-    )
-
-
-def _awaited(pid: int, thread: str) -> _Awaited | None:
-    """Return the files for whose input a thread waits, or None if we may not see it."""
     call = call_of(pid, thread)
     if call is None:
         return None
-    match call.name:
-        case "read" | "readv":
-            fd, _buffer, count, *_ = call.arguments
-            return _Awaited([fd], reads_a_byte=count == 1)
-        case "poll" | "ppoll" | "restarted_poll":
-            address, count, timeout, *_ = call.arguments
-            if call.name == "restarted_poll":
-                timeout = _NO_TIMEOUT
-            elif _only_looks(pid, call.name, timeout):
-                return _Awaited()
-            files = [fd for fd, events in polled(pid, address, count) if events & _POLL_INPUT]
-            return _Awaited(files, _is_timeout(timeout))
-        case "select" | "pselect6":
-            count, bits, _writing, _failing, timeout, *_ = call.arguments
-            if _only_looks(pid, call.name, timeout):
-                return _Awaited()
-            return _Awaited(list(selected(pid, count, bits)), _is_timeout(timeout))
-        case "epoll_wait" | "epoll_pwait" | "epoll_pwait2":
-            instance, _events, _count, timeout, *_ = call.arguments
-            if _only_looks(pid, call.name, timeout):
-                return _Awaited()
-            watched = epolled(_files_of(pid, thread), instance)
-            files = [fd for fd, events in watched if events & _EPOLL_INPUT]
-            return _Awaited(files, _is_timeout(timeout))
-    return _Awaited()
+    waited = awaited(pid, thread, call)
+    # A call that only looks sleeps, too, until input that is on its way has arrived.
+    if waited is None or waited.timeout_s == 0:
+        return Wait()
+    files = _input_files(pid, thread, waited)
+    # /dev/tty is another name of the terminal.
+    names = _DEV_TTY, terminals.device(tty)
+    terminal = {fd for fd, file in files if file.st_rdev in names}
+    others = tuple(fd for fd, _ in waited.files if fd not in terminal)
+    inputs = {fd for fd, events in waited.files if events & INPUT}
+    is_for_input = not any(events & OUTPUT for _, events in waited.files)
+    is_for_nothing_else = inputs == terminal and is_for_input and waited.timeout_s == math.inf
+    return Wait(
+        is_for_terminal=bool(terminal),
+        is_for_it_alone=bool(terminal) and is_for_nothing_else,
+        is_for_others=any(file.st_rdev == _DEV_PTMX for _, file in files),
+        reads_a_byte=bool(terminal) and waited.reads_a_byte,
+        other_files=others if is_for_input else None,
+        timeout_s=waited.timeout_s,
+    )
 
 
-def _files_of(pid: int, thread: str) -> str:
-    # A thread may have its own table of files: clone(2) without CLONE_FILES, unshare(2).
-    return f"/proc/{pid}/task/{thread}"
-
-
-def _stats(pid: int, thread: str, awaited: _Awaited) -> Iterator[os.stat_result]:
-    for number in awaited.numbers:
-        with contextlib.suppress(OSError):
-            yield os.stat(f"{_files_of(pid, thread)}/fd/{number}")
-
-
-def _only_looks(pid: int, name: str, timeout: int) -> bool:
-    """Return whether a call takes no time, as of programs that read keys without awaiting them.
-
-    Such a call sleeps, too, until input that is on its way has arrived.
-    """
-    if name in ("poll", "epoll_wait", "epoll_pwait"):
-        return not timeout & _INT
-    return bool(timeout) and memory(pid, timeout, _TIME_BYTES) == bytes(_TIME_BYTES)
-
-
-def _is_timeout(timeout: int) -> bool:
-    """Tell whether an argument is a timeout. A null pointer and -1 mean none."""
-    return timeout != 0 and timeout & _INT != _NO_TIMEOUT
+def _input_files(pid: int, thread: str, waited: Awaited) -> list[tuple[int, os.stat_result]]:
+    """Return the files for whose input a thread waits, by their descriptors."""
+    found = []
+    for fd, events in waited.files:
+        if events & INPUT:
+            with contextlib.suppress(OSError):
+                # A thread may have a table of files of its own.
+                found.append((fd, os.stat(f"/proc/{pid}/task/{thread}/fd/{fd}")))
+    return found
 
 
 class OutsideReaders:
@@ -191,8 +139,8 @@ class OutsideReaders:
             if time.thread_time() > begin_s + _SEARCH_S:
                 break
         self._readers = {}
-        for pid, (_, awaited) in known.items():
-            for device in awaited:
+        for pid, (_, devices) in known.items():
+            for device in devices:
                 self._readers.setdefault(device, []).append(pid)
         took_s = time.thread_time() - begin_s
         self._search_at = time.monotonic() + max(_SEARCH_AGAIN_S, _PAUSE_PER_SEARCH * took_s)
@@ -202,10 +150,11 @@ def _terminals_awaited(pid: int, file_system: int) -> frozenset[int]:
     """Return the terminals in a file system, by device, that threads of a process wait for."""
     found: set[int] = set()
     for thread in processes.threads(pid, processes.MAX_THREADS):
-        awaited = _awaited(pid, thread)
-        if awaited:
-            files = _stats(pid, thread, awaited)
-            found |= {file.st_rdev for file in files if file.st_dev == file_system}
+        call = call_of(pid, thread)
+        waited = awaited(pid, thread, call) if call else None
+        if waited and waited.timeout_s:
+            files = _input_files(pid, thread, waited)
+            found |= {file.st_rdev for _, file in files if file.st_dev == file_system}
     return frozenset(found)
 
 
