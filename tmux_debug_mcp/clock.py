@@ -37,6 +37,8 @@ class Times:
     confirm_s: float = 0.002
     # A pane is at rest after this long without output or processor time.
     quiet_s: float = 0.3
+    # An event loop sleeps if nothing but a key or a signal from outside wakes it within this time.
+    asleep_s: float = 0.3
     # After this time, typed text counts as read even if that left no trace.
     typed_s: float = 0.1
     # The same where a trace is sure to come, on a busy machine only late.

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, in_process, python, run, until
+from clocks import with_times
+from support import PATIENCE_S, Gate, Tools, eventually, in_process, python, run, until
 
-from tmux_debug_mcp.panes.looking.activity import Awaits
+from tmux_debug_mcp.panes.looking.activity import Awaits, Snapshot
 from tmux_debug_mcp.settings import Settings
 
 # Programs that have come to where they are after this long are not about to claim something else.
@@ -26,6 +27,10 @@ INPUT, HIDDEN, KEYS, NOTHING = "input", "hidden input", "keys", None
 
 def bash(script: str) -> str:
     return f"bash --norc -c {shlex.quote(script)}"
+
+
+def node(program: str) -> str:
+    return f"node -e {shlex.quote(program)}"
 
 
 GETPASS = "import getpass; getpass.getpass('Password: ')"
@@ -208,6 +213,92 @@ async def test_what_a_program_awaits_is_told_and_nothing_else(
     assert {claim and claim.value for claim in claims} - {None} == {expected}, await tools.capture(
         pane_id
     )
+
+
+# Programs that wait for more than the terminal, but sleep until a key comes, and keys for them.
+LOOPS = {
+    "node": (node("process.stdin.setRawMode(true).pipe(process.stdout)"), "x"),
+    "node readline": (
+        node("require('readline').createInterface(process.stdin, process.stdout).prompt()"),
+        "x",
+    ),
+    "select": (
+        python(
+            "import os, select, tty; tty.setraw(0)\n"
+            "while select.select([0], [], [], 999): os.write(1, os.read(0, 1))"
+        ),
+        "x",
+    ),
+    "asyncio": (
+        python(
+            "import asyncio, os, tty; tty.setraw(0); loop = asyncio.new_event_loop()\n"
+            "loop.add_reader(0, lambda: os.write(1, os.read(0, 1))); loop.run_forever()"
+        ),
+        "x",
+    ),
+    "vim": ("$(command -v vim || command -v vim.tiny) -u NONE -N", "i"),
+    "htop": ("htop -d 300", "Down"),
+    "top": ("top -d 30", "1"),
+}
+
+
+@with_times(quiet_s=2 * PATIENCE_S)  # none of them is found to be ready because it is quiet
+@pytest.mark.parametrize("name", LOOPS)
+async def test_loop_that_only_keys_wake_gets_the_next_step_without_having_been_quiet(
+    tools: Tools, tmp_path: Path, name: str
+) -> None:
+    command, key = LOOPS[name]
+    pane_id = await tools.create(command, cwd=str(tmp_path))
+    [pane] = tools.engine.panes
+    await until(pane.state, lambda state: state.awaits is Awaits.KEYS)
+
+    blocks, facts = await tools.answer(
+        "send_keys", pane_id=pane_id, keys=[key, key, key], timeout_s=PATIENCE_S
+    )
+
+    assert blocks[0] == f"Sent keys to pane '{pane_id}'"
+    assert (facts["reason"], facts["awaits"]) == ("input", "keys")
+
+
+# Each key has a thread work until the gate is open.
+WORKING_IN_A_THREAD = """import os, select, sys, threading, tty
+def work():
+    open(sys.argv[1]).read()
+    os.write(1, b'c')
+tty.setraw(0)
+while True:
+    select.select([0], [], [], 999)
+    os.write(1, os.read(0, 1))
+    threading.Thread(target=work).start()"""
+
+
+@with_times(quiet_s=2 * PATIENCE_S)
+async def test_loop_with_a_thread_at_work_gets_no_step_before_that_is_done(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    pane_id = await tools.create(f"{python(WORKING_IN_A_THREAD)} {gate}")
+    [pane] = tools.engine.panes
+    await until(pane.state, lambda state: state.awaits is Awaits.KEYS)
+    looks: list[Snapshot] = []
+    look = pane.terminal.look
+
+    def noted() -> Snapshot:
+        looks.append(look())
+        return looks[-1]
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(tools.send, pane_id, ["a", "b"], timeout_s=PATIENCE_S))
+        await tools.shows(pane_id, "a")
+        monkeypatch.setattr(pane.terminal, "look", noted)
+        await eventually(lambda: len(looks) > LOOKS)
+        shown = await tools.capture(pane_id)
+        await gate.open()
+        await tools.shows(pane_id, "acb")
+        await gate.open()
+
+    assert shown == "a"
+    assert {seen.sleeps_s for seen in looks[:LOOKS]} == {0}
 
 
 @pytest.mark.parametrize("programs", [IDLE, BUSY], ids=["idle", "busy"])

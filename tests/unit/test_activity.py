@@ -1,5 +1,6 @@
 """What a pane is doing, from looks that are made up: no terminal, no clock."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -184,6 +185,51 @@ def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -
     assert (later.is_awaiting, later.is_at_rest) == (True, True)
 
 
+LOOP = replace(READING, modes=EDITING, waiting=Waiting.AMONG_OTHERS, sleeps_s=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_at_rest"),
+    [
+        pytest.param(LOOP, LOOP, True, id="loop that only keys wake"),
+        pytest.param(LOOP, replace(LOOP, sleeps_s=TIMES.asleep_s), True, id="seldom wakes"),
+        pytest.param(LOOP, replace(LOOP, sleeps_s=TIMES.asleep_s / 2), False, id="wakes soon"),
+        pytest.param(LOOP, replace(LOOP, sleeps_s=0.0), False, id="others may wake it"),
+        pytest.param(LOOP, replace(LOOP, cpu_ns=1), False, id="another thread has run"),
+        pytest.param(replace(LOOP, is_at_work=True), LOOP, True, id="has worked"),
+        pytest.param(LOOP, replace(LOOP, is_at_work=True), False, id="is at work"),
+        pytest.param(LOOP, replace(LOOP, relays=True), False, id="relay"),
+        pytest.param(
+            LOOP, replace(LOOP, modes=EDITING._replace(unread_bytes=1)), False, id="unread keys"
+        ),
+    ],
+)
+def test_loop_that_sleeps_is_at_rest_when_two_looks_agree(
+    first: Snapshot, second: Snapshot, *, is_at_rest: bool
+) -> None:
+    tracker = ActivityTracker(TIMES)
+
+    assert not tracker.step(first, 0.0).is_at_rest
+    assert tracker.step(second, SOON).is_at_rest is is_at_rest
+
+
+def test_loop_that_sleeps_has_to_be_quiet_after_escape_which_may_begin_a_code() -> None:
+    tracker = ActivityTracker(TIMES, before=replace(LOOP, gets_keys=True, gets_escape=True))
+    has_read = replace(LOOP, reader_ns=1)
+    tracker.step(has_read, 0.0)
+
+    assert not tracker.step(has_read, SOON).is_at_rest
+    assert tracker.step(has_read, TIMES.quiet_s).is_at_rest
+
+
+def test_work_of_other_threads_is_no_trace_of_what_a_loop_has_read() -> None:
+    tracker = ActivityTracker(TIMES, before=replace(LOOP, gets_keys=True))
+    others_have_run = replace(LOOP, cpu_ns=1)
+    tracker.step(others_have_run, 0.0)
+
+    assert not tracker.step(others_have_run, SOON).is_at_rest
+
+
 RAW = replace(READING, modes=EDITING)
 WORKING = replace(READING, waiting=Waiting.NONE)
 UNREAD = LINES._replace(unread_bytes=3)
@@ -200,6 +246,7 @@ UNREAD = LINES._replace(unread_bytes=3)
         pytest.param(
             RAW, replace(RAW, waiting=Waiting.AMONG_OTHERS), False, True, id="full-screen program"
         ),
+        pytest.param(RAW, LOOP, True, True, id="event loop"),
         pytest.param(
             replace(RAW, waiting=Waiting.NONE),
             replace(RAW, waiting=Waiting.NONE),

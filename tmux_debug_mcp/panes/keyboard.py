@@ -174,7 +174,9 @@ class Keyboard:
         screen's rows before, for waits on a program that draws there.
         """
         gets_keys = bool(keystrokes.text or keystrokes.keys) and not keystrokes.interrupts
-        before = self._terminal.begin_typing(gets_keys=gets_keys)
+        before = self._terminal.begin_typing(
+            gets_keys=gets_keys, gets_escape=keystrokes.ends_with_escape
+        )
         shell = prompting(before)
         modes = terminals.modes(self._place.leader.pid)
         if modes and modes.echoes:

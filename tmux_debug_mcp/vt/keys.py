@@ -79,6 +79,11 @@ class Keystrokes:
         only_interrupts = not self.text and _INTERRUPTS.issuperset(self.keys)
         return bool(self.signal) or (only_interrupts and bool(self.keys))
 
+    @property
+    def ends_with_escape(self) -> bool:
+        """Whether Escape comes last, with which the codes of other keys begin."""
+        return self.keys[-1] == "Escape" if self.keys else self.text.endswith("\033")
+
     def has_line_over(self, max_bytes: int) -> bool:
         """Whether a line of the text has more bytes, without its end."""
         if len(self.text) * 4 <= max_bytes:

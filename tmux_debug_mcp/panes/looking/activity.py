@@ -13,6 +13,9 @@ When a pane is at rest:
 - It has ended, its program is awaiting something, or it has been quiet for `Times.quiet_s`.
 - A program that also waits for other things, such as one that watches files, must be quiet as well.
   It would take keys, but may have more to do first.
+- That is not so for an event loop that sleeps: for a while, only a key or a signal from outside can
+  wake it. Two snapshots must agree that nothing has run. After Escape, it must be quiet as well: it
+  may wait for the rest of a key's code, and take the next key for that.
 """
 
 from dataclasses import dataclass
@@ -70,6 +73,8 @@ class Snapshot:
         shell: That process as a shell, if it is one that we know.
         modes: None if the terminal's modes can't be read.
         waiting: How the foreground waits for the terminal.
+        sleeps_s: How long the foreground sleeps in all if no key and no signal from outside wakes
+            it; 0 if something else may.
         shell_waiting: How the shell itself waits for it.
         relays: A reader passes keys on to a program that we can't see, as ssh does.
         asks_for_secret: A reader is a program that only asks for secrets, key by key.
@@ -80,6 +85,7 @@ class Snapshot:
         cpu_ns: The processor time of the group, and of readers outside of it.
         printed_bytes: The size of the pane's log.
         gets_keys: Keys are typed right after it that do more than interrupt.
+        gets_escape: The last of them is Escape, with which the codes of other keys begin.
         runs: The processes of the pane, and the processor time that each had used; none if some
             were left out. Until one of them runs, nothing else in the snapshot changes but the
             modes and what is printed.
@@ -93,6 +99,7 @@ class Snapshot:
     shell: Shell | None = None
     modes: Modes | None = None
     waiting: Waiting = Waiting.NONE
+    sleeps_s: float = 0.0
     shell_waiting: Waiting = Waiting.NONE
     relays: bool = False
     asks_for_secret: bool = False
@@ -103,6 +110,7 @@ class Snapshot:
     cpu_ns: int = 0
     printed_bytes: int = 0
     gets_keys: bool = False
+    gets_escape: bool = False
     runs: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -253,8 +261,12 @@ class ActivityTracker:
             awaits = None
             shell = None
 
-        # A shell at its prompt does nothing else, even if its editor waits for other files, too.
-        may_do_more = shell is None and snapshot.waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN)
+        # A shell at its prompt does nothing else, even if its editor waits for other files, too. A
+        # loop that sleeps doesn't either, unless it may be waiting for the rest of a key's code.
+        is_among_others = snapshot.waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN)
+        is_asleep = snapshot.sleeps_s >= times.asleep_s and same_s >= times.confirm_s
+        awaits_code = self._before is not None and self._before.gets_escape
+        may_do_more = shell is None and is_among_others and (awaits_code or not is_asleep)
         is_awaiting = is_confirmed and (is_quiet or not may_do_more)
         is_hidden = snapshot.modes is None or snapshot.waiting is Waiting.UNKNOWN
         return Activity(

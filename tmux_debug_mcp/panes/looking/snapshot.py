@@ -21,15 +21,16 @@ Programs keep running while a snapshot is taken, so the order of the reads matte
   and the next snapshot shows more processor time.
 """
 
+import math
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tmux_debug_mcp.linux import calls, processes, terminals
+from tmux_debug_mcp.linux import calls, loops, processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
-from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Thread, wait_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Thread, Wait, wait_of
 from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, SHELLS, in_front, shell_of
 from tmux_debug_mcp.vt.printable import plain_name
 
@@ -57,6 +58,7 @@ class _Member:
 
     Attributes:
         has_own_terminals: It also waits for terminals that it has made for other programs.
+        sleeps_s: For how long it sleeps if no key and no signal from outside wakes it.
         is_outside: It is neither below the session leader nor in the foreground.
         threads: Its waiting threads, as process and thread id.
         hidden: The threads whose waits the kernel hides.
@@ -69,6 +71,7 @@ class _Member:
     threads: tuple[Thread, ...] = ()
     threads_ns: int = 0
     hidden: tuple[Thread, ...] = ()
+    sleeps_s: float = 0.0
     is_outside: bool = False
 
     @property
@@ -100,11 +103,10 @@ def look(
     session_leader = processes.read_stat(pane_pid)
     if session_leader is None or session_leader.has_ended_command or session_leader.state == "Z":
         return Snapshot(is_over=True, printed_bytes=printed_bytes)
-    candidates = _foreground_processes(session_leader, below, runs)
     front = in_front(session_leader, [stat.pid for stat in below[:1]])
     hidden_waits = hidden_waits or HiddenWaits()
     snapshot = _look_at_terminal(
-        session_leader, candidates, front, terminal, printed_bytes, hidden_waits, runs, outside
+        session_leader, below, front, terminal, printed_bytes, hidden_waits, runs, outside
     )
     named = processes.read_stat(snapshot.pid) if snapshot.pid else None
     shell = named if named and named.pid == front else processes.read_stat(front)
@@ -184,7 +186,7 @@ def _descendants(pid: int, runs: dict[int, int]) -> Iterator[Stat]:
 
 def _look_at_terminal(
     session_leader: Stat,
-    candidates: Sequence[Stat],
+    below: list[Stat],
     front: int,
     terminal: str,
     printed_bytes: int,
@@ -194,9 +196,10 @@ def _look_at_terminal(
 ) -> Snapshot:
     """Return a snapshot of one terminal, except for `shell`, which is the process `front`, if any.
 
-    Adds outside readers to `runs`.
+    `below` are the processes below the session leader. Adds outside readers to `runs`.
     """
     group = session_leader.tpgid
+    candidates = _foreground_processes(session_leader, below, runs)
     modes = terminals.modes_at(terminal)
     examined: list[_Member] = []
     room = _MAX_THREADS
@@ -230,13 +233,19 @@ def _look_at_terminal(
     named = _named(session_leader, group_members)
     programs = [processes.program(one.stat.pid) for one in members if one.is_waiting]
     has_outside_relay = any(one.is_outside and one.has_own_terminals for one in members)
+    waiting, sleeps_s = _waiting(members, modes)
+    # A child that isn't looked at may work, and the end of its work wakes its parent.
+    others = {stat.ppid for stat in below if stat.pgrp != group and stat.state not in "ZX"}
+    if not runs or room <= 0 or any(one.stat.pid in others for one in members):
+        sleeps_s = 0.0
     snapshot = Snapshot(
         tty=session_leader.tty,
         group=group,
         pid=named.pid if named else None,
         foreground=plain_name(named.comm) if named else None,
         modes=modes,
-        waiting=_waiting(members, modes),
+        waiting=waiting,
+        sleeps_s=sleeps_s,
         shell_waiting=_shell_waiting(front, group_members),
         relays=has_outside_relay or not _RELAYS.isdisjoint(programs),
         asks_for_secret=not _ASKERS.isdisjoint(programs),
@@ -267,13 +276,16 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
     threads: list[Thread] = []
     hidden: list[Thread] = []
     threads_ns = 0
+    waits: dict[str, Wait] = {}
     for name in names:
         thread_ns = processes.cpu_ns(process.pid, name) if len(names) > 1 else cpu_ns
         wait = wait_of(process.pid, name, tty)
         if wait is None:
             waiting = max(waiting, Waiting.UNKNOWN)
             hidden.append((process.pid, name))
-        elif wait.is_for_terminal:
+            continue
+        waits[name] = wait
+        if wait.is_for_terminal:
             if len(names) > 1 or not wait.is_for_it_alone:
                 kind = Waiting.AMONG_OTHERS
             else:
@@ -282,8 +294,20 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
             has_own_terminals |= wait.is_for_others
             threads.append((process.pid, name))
             threads_ns += thread_ns
+    sleeps_s = math.inf if waiting > Waiting.AMONG_OTHERS else 0.0
+    if waiting is Waiting.AMONG_OTHERS and not hidden and len(names) < processes.MAX_THREADS:
+        sleeps_s = loops.sleeps_s(process.pid, waits)
+        if processes.run_ns(process.pid) != cpu_ns:
+            sleeps_s = 0.0
     return _Member(
-        process, cpu_ns, waiting, has_own_terminals, tuple(threads), threads_ns, tuple(hidden)
+        process,
+        cpu_ns,
+        waiting,
+        has_own_terminals,
+        tuple(threads),
+        threads_ns,
+        tuple(hidden),
+        sleeps_s,
     )
 
 
@@ -365,25 +389,26 @@ def _waits_for_command(shell: int) -> bool:
         return True
 
 
-def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
-    """Return how all members together wait for the terminal."""
-    waiting = max((one.waiting for one in members), default=Waiting.NONE)
-    # With VMIN 0, read(2) also returns if nothing was typed.
-    is_timed = modes is not None and modes.polls
-    if waiting <= Waiting.AMONG_OTHERS or is_timed:
-        return min(waiting, Waiting.AMONG_OTHERS)
-    waits_alone = [one.stat.pid for one in members if one.waiting > Waiting.AMONG_OTHERS]
+def _waiting(members: Sequence[_Member], modes: Modes | None) -> tuple[Waiting, float]:
+    """Return how all members together wait for the terminal, and for how long they sleep."""
+    sleeping = {one.stat.pid: one for one in members if one.sleeps_s}
     # A shell that runs a program waits for it, and so does a program that runs another. So the
     # ancestors of the first reader count as waiting for it.
     parents = {one.stat.pid: one.stat.ppid for one in members}
     waits_for_reader: set[int] = set()
-    pid = waits_alone[0]
+    pid = next(iter(sleeping), 0)
     # Processes are read one after another, so reused pids could make a cycle.
     while pid in parents and pid not in waits_for_reader:
         waits_for_reader.add(pid)
         pid = parents[pid]
-    do_all_wait = parents.keys() <= {*waits_alone, *waits_for_reader}
-    return waiting if do_all_wait else Waiting.AMONG_OTHERS
+    do_all_wait = parents.keys() <= sleeping.keys() | waits_for_reader
+    # With VMIN 0, read(2) also returns if nothing was typed.
+    is_timed = modes is not None and modes.polls
+    if not sleeping or not do_all_wait or is_timed:
+        waiting = max((one.waiting for one in members), default=Waiting.NONE)
+        return min(waiting, Waiting.AMONG_OTHERS), 0.0
+    waiting = min(one.waiting for one in sleeping.values())
+    return waiting, min(one.sleeps_s for one in sleeping.values())
 
 
 def _look_behind(
@@ -400,13 +425,11 @@ def _look_behind(
             break
     else:
         return replace(snapshot, relays=True)
-    candidates = _foreground_processes(leader, list(_descendants(leader.pid, {})), {})
-    if leader.pgrp == leader.tpgid:  # it may be in the foreground itself
-        candidates.insert(0, leader)
+    below = [leader, *_descendants(leader.pid, {})]  # it may be in the foreground itself
     # By its number, since the session leader's standard input may be another terminal.
     terminal = f"/dev/pts/{os.minor(terminals.device(leader.tty))}"
     behind = _look_at_terminal(
-        leader, candidates, 0, terminal, snapshot.printed_bytes, hidden_waits, {}, outside
+        leader, below, 0, terminal, snapshot.printed_bytes, hidden_waits, {}, outside
     )
     return replace(
         snapshot,

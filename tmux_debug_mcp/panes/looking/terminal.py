@@ -107,9 +107,9 @@ class Terminal:
             return False
         return tuple(self._outside.find(last.tty)) != last.outside
 
-    def begin_typing(self, *, gets_keys: bool = False) -> Snapshot:
+    def begin_typing(self, *, gets_keys: bool = False, gets_escape: bool = False) -> Snapshot:
         """Note that something is typed now, and return the snapshot from just before."""
-        before = replace(self.look(), gets_keys=gets_keys)
+        before = replace(self.look(), gets_keys=gets_keys, gets_escape=gets_escape)
         self._typed_earlier = self.before_typing, self._typed_at
         self.typed(before)
         return before
