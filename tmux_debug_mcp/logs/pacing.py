@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from tmux_debug_mcp.turns import TURN_WORK, Turns
 from tmux_debug_mcp.vt.marks import without_paths
-from tmux_debug_mcp.vt.rows import Line, text_of
+from tmux_debug_mcp.vt.rows import SOMEWHERE, Line, text_of
 from tmux_debug_mcp.vt.transcript import Transcript
 
 # The work for a control character, or for CR LF. Each sequence begins with one, and nothing else
@@ -114,7 +114,7 @@ def _starts_of(lines: Iterable[Line], number: int) -> dict[int, int]:
     """Return where lines begin, as far as they know, by their numbers; the first has this one."""
     starts = {}
     for line in lines:
-        if line.begins_at is not None:
+        if line.begins_at not in (None, SOMEWHERE):
             starts[number] = line.begins_at
         number += not line.goes_on
     return starts

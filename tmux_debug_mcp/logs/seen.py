@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tmux_debug_mcp.vt.marks import without_paths
-from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, Event, Gap, Line, Screen
+from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, SOMEWHERE, Event, Gap, Line, Screen
 
 from .excerpts import (
     GAP_CHARACTERS,
@@ -37,6 +37,8 @@ _MAX_FRAMES = 50
 _MAX_LINE_CHARACTERS = 1 << 14
 _AROUND_CHARACTERS = 1000
 
+# In place of the cursor of a line that can't be read from where it begins.
+_CHANGED = -2
 # What a line costs beside its characters.
 _LINE_CHARACTERS = 8
 
@@ -61,7 +63,7 @@ class Part:
     """Lines that were printed one after another, by one step; what is in the middle may be gone.
 
     Attributes:
-        start: The cursor where the first line begins; -1 if that is not known.
+        start: The cursor where the first line begins; `SOMEWHERE` if that is not known.
         gone_bytes: How much was gone before the first line was read.
     """
 
@@ -197,17 +199,22 @@ class Part:
 
         def advice_for(first: int, last: int) -> tuple[str, int | None]:
             """Return how to read some lines, with those around them that belong together."""
-            starts = [begins_at for _, begins_at in numbered]
-            starts[0] = self.start if starts[0] is None and self.start >= 0 else starts[0]
-            begin, end = starts[first], starts[last] if last < len(starts) else None
-            size_in_output = None if begin is None or end is None else end - begin
-            while first and starts[first] is None:
+            starts = [_CHANGED if one is None else one for _, one in numbered]
+            if starts[0] < 0:
+                starts[0] = self.start + self.gone_bytes
+            begin = starts[first]
+            while first and starts[first] < 0:
                 first -= 1
-            while last < len(starts) and starts[last] is None:
+            while last < len(starts) and starts[last] == _CHANGED:
                 last += 1
             start = starts[first]
-            words = "" if start is None else advice(start, last - first + lines)
-            return words, size_in_output
+            words = "" if start < 0 else advice(start, last - first + lines)
+            # The next cursor that is known, and what is shown before it.
+            known = next((n for n in range(last, len(starts)) if starts[n] >= 0), None)
+            if begin < 0 or known is None:
+                return words, None
+            shown = [len(text.encode()) + 2 for text, _ in numbered[last:known]]  # CR LF
+            return words, starts[known] - begin - sum(shown)
 
         cut = cut_in_the_middle(whole, max_characters, advice=advice_for, left_out=left_out)
         return joined(gone, folded(cut) if folds else cut)
@@ -299,9 +306,9 @@ class Seen:
         if self.until_screen == len(self.items) - 1 and isinstance(earlier, Part):
             if isinstance(last, Part):
                 earlier.extend(last)
-            self.items[-1] = Part(-1)
+            self.items[-1] = Part(SOMEWHERE)
         else:
-            self.items.append(Part(-1))
+            self.items.append(Part(SOMEWHERE))
         self.until_screen = len(self.items) - 1
 
     def _begin_part(self, start: int) -> None:
@@ -318,7 +325,7 @@ class Seen:
         if begins_at is not None:
             self._bounds.add(begins_at)
         if rows is not None:
-            self.items += [Frame([row for row in rows if row not in self._rows]), Part(-1)]
+            self.items += [Frame([row for row in rows if row not in self._rows]), Part(SOMEWHERE)]
             frames = [number for number, item in enumerate(self.items) if isinstance(item, Frame)]
             if len(frames) > _MAX_FRAMES:
                 self.has_older_frames = True

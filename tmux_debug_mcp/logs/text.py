@@ -29,8 +29,9 @@ _END_BYTES = 1 << 18
 _MAX_LINE_BYTES = 1 << 15
 # If so much output only appends to the screen, it does not matter what the screen showed before.
 _BEGIN_BYTES = 1 << 16
-# The output after keys is read line by line up to this much, so that lines know where they begin.
-_BY_LINES_BYTES = 1 << 18
+# The output after keys is read line by line up to this much, so that lines know where they begin:
+# as much as is kept of the beginning, with colours. Of later ones, only the last of a piece knows.
+_BY_LINES_BYTES = 1 << 15
 
 
 class PaneText:

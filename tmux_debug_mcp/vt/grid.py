@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from .rows import (
     EMPTY_LINE,
     FORGOTTEN,
+    SOMEWHERE,
     TAB_COLUMNS,
     History,
     Line,
@@ -282,6 +283,8 @@ class Grid:
         rows = [Row(line[start : start + self.columns], is_wrapped=True) for start in starts]
         rows[-1].is_wrapped = False
         rows[0].begins_at = self._rows[-1].begins_at
+        if rows[0].begins_at is None and self._history is not None:
+            rows[0].begins_at = SOMEWHERE
         self._rows[-1:] = rows
         self._row = len(self._rows) - 1
         self._column = len(rows[-1].text)
@@ -298,8 +301,10 @@ class Grid:
         self._rows[-1:] = [Row()] * self.height
         self.settle()
         if self._history is not None:
-            self._history.lines += [Line(line) for line in lines[:above]]
+            self._history.lines += [Line(line, begins_at=SOMEWHERE) for line in lines[:above]]
         self._rows = [Row(line) for line in [*lines[above:], ""]]
+        for row in self._rows:
+            row.begins_at = SOMEWHERE
         self._row = self.height - 1
 
     def move_to(self, row: int, column: int) -> None:
