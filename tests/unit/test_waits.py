@@ -72,9 +72,9 @@ def test_look_without_time_to_wait_is_no_wait(
     """As of a game that takes keys at each frame; it may be stopped by chance while it looks."""
     master, terminal = os.openpty()
     monkeypatch.setattr("tmux_debug_mcp.linux.waits.call_of", lambda *_: Call(name, arguments))
-    monkeypatch.setattr("tmux_debug_mcp.linux.waits.polled", lambda *_: [(terminal, 1)])
-    monkeypatch.setattr("tmux_debug_mcp.linux.waits.selected", lambda *_: [terminal])
-    monkeypatch.setattr("tmux_debug_mcp.linux.waits.epolled", lambda *_: [(terminal, 1)])
+    monkeypatch.setattr("tmux_debug_mcp.linux.calls.polled", lambda *_: [(terminal, 1)])
+    monkeypatch.setattr("tmux_debug_mcp.linux.calls.selected", lambda *_: [terminal])
+    monkeypatch.setattr("tmux_debug_mcp.linux.calls.epolled", lambda *_: [(terminal, 1)])
 
     wait = wait_of(os.getpid(), str(os.getpid()), _number(terminal))
 
@@ -120,7 +120,9 @@ def test_program_of_32_bits_is_seen_to_wait(tmp_path: Path) -> None:
         finally:
             process.kill()
             os.close(master)
-    assert wait == Wait(is_for_terminal=True, is_for_it_alone=True, reads_a_byte=True)
+    assert wait == Wait(
+        is_for_terminal=True, is_for_it_alone=True, reads_a_byte=True, other_files=()
+    )
 
 
 def test_search_for_outside_readers_skips_what_has_not_run(
