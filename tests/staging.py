@@ -20,7 +20,7 @@ from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.keyboard import Sent
-from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot, Waiting
+from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
 from tmux_debug_mcp.panes.looking.state import State, ended_state
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.place import PaneId, Place
@@ -64,14 +64,12 @@ class StagedPane(Pane):
         self.runs_others = False
         self.is_stalled = False
         self._late = ""
-        self._tracker = ActivityTracker(clock.times)
-        self.terminal.glance = self._glance  # type: ignore[method-assign]
+        self.terminal.snapshot = self._snapshot  # type: ignore[method-assign]
         self.terminal.unchanged = lambda: None  # type: ignore[method-assign]
 
-    def _glance(self) -> Activity:
+    def _snapshot(self) -> Snapshot:
         self.looks += 1
-        snapshot = replace(self.snapshot, printed_bytes=self.log.size)
-        return self._tracker.step(snapshot, self.clock.now())
+        return replace(self.snapshot, printed_bytes=self.log.size)
 
     def print(self, text: str) -> None:
         """Have the program print something. It is late in the log while that is stalled."""

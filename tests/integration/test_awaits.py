@@ -281,7 +281,7 @@ async def test_loop_with_a_thread_at_work_gets_no_step_before_that_is_done(
     [pane] = tools.engine.panes
     await until(pane.state, lambda state: state.awaits is Awaits.KEYS)
     looks: list[Snapshot] = []
-    look = pane.terminal.look
+    look = pane.terminal.snapshot
 
     def noted() -> Snapshot:
         looks.append(look())
@@ -290,7 +290,7 @@ async def test_loop_with_a_thread_at_work_gets_no_step_before_that_is_done(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(tools.send, pane_id, ["a", "b"], timeout_s=PATIENCE_S))
         await tools.shows(pane_id, "a")
-        monkeypatch.setattr(pane.terminal, "look", noted)
+        monkeypatch.setattr(pane.terminal, "snapshot", noted)
         await eventually(lambda: len(looks) > LOOKS)
         shown = await tools.capture(pane_id)
         await gate.open()

@@ -130,6 +130,29 @@ def test_what_happens_between_the_looks_makes_them_begin_anew(change: dict[str, 
     assert tracker.step(replace(READING, **change), SOON).awaits is None
 
 
+def test_quiet_counts_from_when_one_began_to_look_but_a_wait_from_when_it_was_first_seen() -> None:
+    tracker = ActivityTracker(TIMES)
+    tracker.step(READING, 0.0)
+
+    activity = tracker.step(READING, 9.0, since=8.9)
+    assert (activity.awaits, activity.is_at_rest) == (Awaits.INPUT, True)
+    assert activity.quiet_s == activity.same_s == pytest.approx(0.1)
+    assert tracker.step(READING, 9.0).quiet_s == 9.0
+
+
+def test_slow_look_confirms_nothing_by_itself() -> None:
+    tracker = ActivityTracker(TIMES)
+    tracker.step(READING, 0.0, took_s=1.0)
+    assert tracker.step(READING, 1.0).awaits is None
+
+
+def test_wait_for_an_answer_of_tmux_is_none_for_keys_until_tmux_has_answered() -> None:
+    tracker = ActivityTracker(TIMES)
+    tracker.step(READING, 0.0)
+    assert tracker.step(READING, SOON, is_flushed=False).awaits is None
+    assert tracker.step(READING, TIMES.printed_s, is_flushed=False).awaits is Awaits.INPUT
+
+
 def test_work_of_others_does_not_keep_a_reader_from_awaiting() -> None:
     tracker = ActivityTracker(TIMES)
     tracker.step(replace(READING, waiting=Waiting.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)

@@ -106,7 +106,7 @@ async def test_prompt_need_not_be_sure_of_a_shell_that_was_at_it_before(room: Ro
 
 async def test_text_that_was_just_typed_has_to_be_read_first(room: Room) -> None:
     await room.prompt()
-    room.terminal.typed(room.terminal.look())
+    room.terminal.typed(room.terminal.look().snapshot)
 
     shell, _, _ = await room.prompt(is_sure=False)
 

@@ -203,7 +203,7 @@ async def test_person_who_has_the_keyboard_may_type(pane: StagedPane, clock: Vir
 async def test_what_was_printed_until_the_last_look_can_match(
     pane: StagedPane, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look, looks = pane.terminal.look, 0
+    look, looks = pane.terminal.snapshot, 0
 
     def print_and_look() -> Snapshot:
         nonlocal looks
@@ -212,7 +212,7 @@ async def test_what_was_printed_until_the_last_look_can_match(
             pane.print("ready\n")
         return look()
 
-    monkeypatch.setattr(pane.terminal, "look", print_and_look)
+    monkeypatch.setattr(pane.terminal, "snapshot", print_and_look)
     report, _ = await waited(pane, clock, [Act(1, "$ ", PROMPT)], MATCH)
     assert (report.reason, report.excerpt.text) == (Reason.MATCHED, "$ ready\n")
 

@@ -13,7 +13,7 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.reading import clean_text
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .looking.activity import ActivityTracker, Awaits, Snapshot, awaited
+from .looking.activity import Awaits, Snapshot, awaited
 from .pane import Pane
 
 # Processes that read a terminal: of each the pid, its start, the start of its stack, which exec(2)
@@ -49,12 +49,12 @@ async def check_hidden_input(pane: Pane) -> Readers:
         NotAwaitedError: It does not, or that is not known.
     """
     await pane.check_running()
-    clock, tracker = pane.clock, ActivityTracker(pane.clock.times)
+    clock = pane.clock
     deadline = clock.now() + clock.times.quiet_s
-    activity = await pane.terminal.observe(tracker)
+    activity = await pane.terminal.observe()
     # Output that reaches the log late looks like activity.
     while activity.is_likely and not (activity.awaits or activity.shell) and clock.now() < deadline:
-        activity = await pane.terminal.observe(tracker)
+        activity = await pane.terminal.observe()
     if activity.awaits is not Awaits.HIDDEN_INPUT:
         raise NotAwaitedError(pane.id)
     return readers_of(activity.snapshot)
@@ -67,7 +67,7 @@ def check_readers(pane: Pane, expected: Readers) -> None:
         NotAwaitedError: Nobody awaits hidden input now.
         OtherReaderError: Another program does.
     """
-    snapshot = pane.terminal.look()
+    snapshot = pane.terminal.look().snapshot
     if awaited(snapshot) is not Awaits.HIDDEN_INPUT:
         raise NotAwaitedError(pane.id)
     others = readers_of(snapshot) - expected

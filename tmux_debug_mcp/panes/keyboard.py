@@ -135,7 +135,7 @@ class Keyboard:
         if not self._only_people_type_secrets or keystrokes.interrupts:
             return
         # A program may ask on a terminal that it has made within this one, or read key by key.
-        snapshot = self._terminal.look()
+        snapshot = self._terminal.look().snapshot
         both = (terminals.modes(self._place.leader.pid), snapshot.modes)
         are_hidden = any(modes and modes.hides_lines for modes in both)
         if are_hidden or awaited(snapshot) is Awaits.HIDDEN_INPUT:
@@ -220,7 +220,7 @@ class Keyboard:
         if keystrokes.interrupts:
             # What is typed before an interrupt is handled is lost, so later looks must see that
             # the program has handled it.
-            self._terminal.typed(self._terminal.look())
+            self._terminal.typed(self._terminal.look().snapshot)
         text = keystrokes.text
         keys = await self._encoded(keystrokes.keys)
         if keystrokes.is_paste:

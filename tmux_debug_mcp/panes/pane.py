@@ -145,7 +145,7 @@ class Pane:
             ending = await self.ending()
             if ending:
                 return self._with_left(ending, listening)
-            activity = self.terminal.glance()
+            activity = self.terminal.look()
         awaits = activity.awaits
         if awaits is None and not self.terminal.may_have_unread(activity.snapshot):
             # One snapshot is enough if nothing can be on its way to or from the program.
@@ -533,7 +533,9 @@ class Pane:
             return None
         if has_begun:
             # A command may have closed the script, too, but then its shell is not at its prompt.
-            is_back = not job.shell.is_running() or prompting(self.terminal.look()) == job.shell
+            is_back = (
+                not job.shell.is_running() or prompting(self.terminal.look().snapshot) == job.shell
+            )
             return job if is_back else None
         # A shell that is slow to open the script seems to have closed it.
         if job.runtime_s > self.clock.times.take_s and job.cancel():

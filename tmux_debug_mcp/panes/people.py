@@ -247,7 +247,7 @@ async def _reach_program(pane: Pane, before: Snapshot) -> None:
     clock, times = pane.clock, pane.clock.times
     deadline = clock.now() + times.drain_s
     while clock.now() < deadline:
-        now = pane.terminal.look()
+        now = pane.terminal.look().snapshot
         has_run = (now.readers, now.reader_ns) != (before.readers, before.reader_ns)
         if has_run and (now.modes == before.modes or now.printed_bytes > before.printed_bytes):
             return

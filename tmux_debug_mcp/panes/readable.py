@@ -71,7 +71,7 @@ async def settled_state(pane: Readable) -> State:
         return state
     if pane.log.quiet_s() < quiet_s:
         return state
-    async with watching(pane, pane.terminal.before_typing) as watch:
+    async with watching(pane) as watch:
         first = await watch.look()
         async for moment in watch.moments(pane.clock.now() + quiet_s):
             activity = moment.activity

@@ -113,7 +113,7 @@ async def _send_steps(
         try:
             if is_secret and step.text:
                 awaited = _HiddenInput(pane)
-                sending.why_not = await awaited.wait(before, timeout_s, sending.observation)
+                sending.why_not = await awaited.wait(timeout_s, sending.observation)
                 readers = awaited.readers
                 if sending.why_not and not number:
                     raise SecretNotAwaitedError(pane.id, sending.why_not)
@@ -121,9 +121,7 @@ async def _send_steps(
                 await _wait_for_prompt(pane, step, timeout_s)
             else:
                 is_ready = partial(_is_ready_for, step, pane.clock.times, before)
-                sending.why_not = await _wait_until(
-                    pane, is_ready, before, timeout_s, sending.observation
-                )
+                sending.why_not = await _wait_until(pane, is_ready, timeout_s, sending.observation)
                 if not (sending.why_not or step.interrupts):
                     await pane.drain()  # what the last step printed belongs to that step
             if not sending.why_not:
@@ -185,7 +183,8 @@ async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> No
     # Keys that another call presses right after text must not look pasted, either.
     last = pane.keyboard.last_sent
     rest_s = times.paste_s - terminal.typed_s
-    if last and last.texts and not step.text and rest_s > 0 and has_text_box(terminal.look()):
+    is_key = last is not None and bool(last.texts) and not step.text
+    if is_key and rest_s > 0 and has_text_box(terminal.look().snapshot):
         await pane.clock.sleep(rest_s)
 
 
@@ -267,13 +266,13 @@ async def _press_after_text(
     sent = keyboard.last_sent
     await pane.flush()  # tmux has written the text
     is_read = partial(has_read_text, times, before)
-    why_not = await _wait_until(pane, is_read, before, max(timeout_s, times.traced_s))
+    why_not = await _wait_until(pane, is_read, max(timeout_s, times.traced_s))
     if why_not:
         raise ToolError(why_not)
     await clock.sleep(times.paste_s)
     with anyio.CancelScope(shield=True):
         async with keyboard.lock:
-            now = pane.terminal.look()
+            now = pane.terminal.look().snapshot
             is_same = keyboard.last_sent is sent and now.group == before.group
             if not (is_same and now.modes and now.modes.passes_every_key):
                 raise ToolError("something else was typed, or reads, by then")
@@ -328,13 +327,10 @@ class _HiddenInput:
         self._other: str | None = None
         self.readers: Readers = frozenset()
 
-    async def wait(
-        self, before: Snapshot | None, timeout_s: float, observation: Observation | None
-    ) -> str | None:
+    async def wait(self, timeout_s: float, observation: Observation | None) -> str | None:
         """Wait until it is, or can't be before something else is typed; return why it is not."""
         await self._pane.check_running()
-        before = before or self._pane.terminal.before_typing
-        why_not = await _wait_until(self._pane, self._is_settled, before, timeout_s, observation)
+        why_not = await _wait_until(self._pane, self._is_settled, timeout_s, observation)
         return why_not or self._other
 
     def _is_settled(self, activity: Activity, _waited_s: float) -> bool:
@@ -354,18 +350,16 @@ class _HiddenInput:
 async def _wait_until(
     pane: Pane,
     is_ready: Callable[[Activity, float], bool],
-    before: Snapshot | None,
     timeout_s: float,
     observation: Observation | None = None,
 ) -> str | None:
     """Wait until a program is ready for more keys. Return None, or why it is not.
 
-    `before` is the snapshot before the previous keys. An observation ends the wait once its
-    `stop_pattern` has matched.
+    An observation ends the wait once its `stop_pattern` has matched.
     """
     begin = pane.clock.now()
     is_observed = observation is not None and observation.matcher.has_stop_pattern
-    async with watching(pane, before) as watch:
+    async with watching(pane) as watch:
         async for moment in watch.moments(begin + timeout_s):
             size = moment.ending.cursor if moment.ending else pane.log.size
             if observation and is_observed and await observation.has_stopped_at(size):

@@ -18,7 +18,7 @@ from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.turns import next_turn
 
-from .looking.activity import Activity, ActivityTracker, Awaits
+from .looking.activity import Activity, Awaits
 from .looking.state import State
 from .observing import SLICE_BYTES, Observation
 from .pane import Pane
@@ -121,10 +121,10 @@ async def wait(
 async def observe(observation: Observation, conditions: Conditions, deadline: float) -> Report:
     """Continue an observation until a condition is met, and report what there is then."""
     try:
-        async with watching(observation.pane, observation.before) as watch:
+        async with watching(observation.pane) as watch:
             return await _Wait(watch, conditions, observation, deadline).first()
     except PaneLostError:  # now its program is known to have ended
-        async with watching(observation.pane, observation.before) as watch:
+        async with watching(observation.pane) as watch:
             return await _Wait(watch, conditions, observation, deadline).first()
 
 
@@ -291,8 +291,8 @@ class _Wait:
         self._vain_look_s = max(quiet_s, self._vain_look_s) * 2
         if pane.keyboard.holder:
             return False
-        # With a separate tracker, so the watch does not have to look again and again.
-        activity = await pane.terminal.observe(ActivityTracker(self._times))
+        # Not by the watch, which would have to look again and again.
+        activity = await pane.terminal.observe()
         if not activity.is_awaiting or not await self._has_seen_all():
             return False
         if not self._is_fresh(activity):
@@ -316,7 +316,7 @@ class _Wait:
         """
         until = self._clock.now() + self._times.ending_soon_s
         while not await self._pane.ending() and self._clock.now() < until:
-            snapshot = self._pane.terminal.look()
+            snapshot = self._pane.terminal.look().snapshot
             if not (snapshot.is_over or snapshot.is_at_work):
                 return
             await self._clock.sleep(self._times.fast_poll_s)

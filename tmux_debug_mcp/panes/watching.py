@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tmux_debug_mcp.logs.growth import Subscription
 
-from .looking.activity import Activity, ActivityTracker, Snapshot
+from .looking.activity import Activity
 from .looking.state import State
 from .pane import Pane
 
@@ -42,10 +42,10 @@ class Watch:
     `activity` is what the pane was doing at the last look; None before that.
     """
 
-    def __init__(self, pane: Pane, before: Snapshot | None, subscription: Subscription) -> None:
+    def __init__(self, pane: Pane, subscription: Subscription) -> None:
         self.pane = pane
         self._clock = pane.clock
-        self._tracker = ActivityTracker(pane.clock.times, before)
+        self._begun_at = pane.clock.now()
         self._subscription = subscription
         self._look_at = -math.inf
         self.activity: Activity | None = None
@@ -68,7 +68,7 @@ class Watch:
 
     async def look(self) -> Activity:
         """Look at the pane, and return what it is doing."""
-        self.activity = await self.pane.terminal.observe(self._tracker)
+        self.activity = await self.pane.terminal.observe(self._begun_at)
         # Output wakes a watch much more often than it is worth looking.
         self._look_at = self._clock.now() + self._clock.times.min_look_s
         return self.activity
@@ -84,20 +84,16 @@ class Watch:
 
 
 @asynccontextmanager
-async def watching(pane: Pane, before: Snapshot | None = None) -> AsyncIterator[Watch]:
-    """Watch a pane during the block.
-
-    `before` is the snapshot before the last keys: until the program has read them, it does not
-    count as awaiting anything.
-    """
+async def watching(pane: Pane) -> AsyncIterator[Watch]:
+    """Watch a pane during the block."""
     async with pane.subscribe() as subscription:
-        yield Watch(pane, before, subscription)
+        yield Watch(pane, subscription)
 
 
 async def rest(pane: Pane, timeout_s: float) -> State:
     """Return a pane's state once it is at rest, or at the timeout; 0 takes a single look."""
     deadline = pane.clock.now() + timeout_s
-    async with watching(pane, pane.terminal.before_typing) as watch:
+    async with watching(pane) as watch:
         async for moment in watch.moments(deadline):
             if moment.is_at_rest:
                 break

@@ -18,6 +18,7 @@ When a pane is at rest:
   may wait for the rest of a key's code, and take the next key for that.
 """
 
+import math
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
@@ -229,24 +230,34 @@ class ActivityTracker:
         self._last_active: Snapshot | None = None
         self._active_at = 0.0
 
-    def step(self, snapshot: Snapshot, now: float, seen_s: float = 0.0) -> Activity:
-        """Return what the pane is doing, given the next snapshot and its time in seconds.
+    def step(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        *,
+        took_s: float = 0.0,
+        since: float = -math.inf,
+        is_flushed: bool = True,
+    ) -> Activity:
+        """Return what the pane is doing, given the next snapshot and when the look at it began.
 
-        Another tracker saw the same wait `seen_s` seconds ago already.
+        The look took `took_s`, and what it saw may be as new as its end. Whoever has looked only
+        `since` then counts quiet and sameness from there. Unless tmux `is_flushed` since the wait
+        for the terminal was first seen, the program may wait for an answer of tmux to a query.
         """
-        times = self._times
+        times, seen_at = self._times, now + took_s
         if self._begun_at is None:
             self._begun_at = now
         if snapshot.is_at_work or snapshot.change_key != self._same[0]:
-            self._same = snapshot.change_key, now
+            self._same = snapshot.change_key, seen_at
         if snapshot.wait_key != self._wait[0]:
-            self._wait = snapshot.wait_key, now
-        same_s = now - self._same[1]
-        wait_s = max(seen_s, now - self._wait[1])
+            self._wait = snapshot.wait_key, seen_at
+        same_s = max(0.0, now - max(since, self._same[1]))
+        wait_s = now - self._wait[1]
         if self._is_active(snapshot):
             self._last_active = snapshot
-            self._active_at = now
-        quiet_s = now - self._active_at
+            self._active_at = seen_at
+        quiet_s = max(0.0, now - max(since, self._active_at))
         is_quiet = quiet_s >= times.quiet_s
 
         # What this snapshot alone shows.
@@ -256,7 +267,7 @@ class ActivityTracker:
         is_likely = is_typed_text_read and (awaits is not None or shell is not None)
 
         # What it shows together with earlier ones: the same wait goes on.
-        is_confirmed = is_likely and wait_s >= times.confirm_s
+        is_confirmed = is_likely and wait_s >= (times.confirm_s if is_flushed else times.printed_s)
         if not is_confirmed:
             awaits = None
             shell = None
@@ -264,7 +275,8 @@ class ActivityTracker:
         # A shell at its prompt does nothing else, even if its editor waits for other files, too. A
         # loop that sleeps doesn't either, unless it may be waiting for the rest of a key's code.
         is_among_others = snapshot.waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN)
-        is_asleep = snapshot.sleeps_s >= times.asleep_s and same_s >= times.confirm_s
+        is_seen_twice = now - self._same[1] >= times.confirm_s
+        is_asleep = snapshot.sleeps_s >= times.asleep_s and is_seen_twice
         awaits_code = self._before is not None and self._before.gets_escape
         may_do_more = shell is None and is_among_others and (awaits_code or not is_asleep)
         is_awaiting = is_confirmed and (is_quiet or not may_do_more)

@@ -22,7 +22,6 @@ from .activity import (
     is_read,
     is_worth_waiting,
     prompting,
-    unread_s,
 )
 from .snapshot import has_run, look
 
@@ -64,29 +63,52 @@ class Terminal:
         self._made_at = self._clock.now()
         self._is_begun = False  # its command has called execve(2), or has ended
         self._last: Snapshot | None = None
-        self._wait_since = math.inf
         self.wait_number = 0
         self._flushed_wait = 0
         self._hidden_waits = HiddenWaits()
         self._tracker = ActivityTracker(self._times)
         self.before_typing: Snapshot | None = None
         self._typed_at = -math.inf
-        self._typed_earlier: tuple[Snapshot | None, float] = None, self._typed_at
+        self._typed_earlier: tuple[Snapshot | None, float, ActivityTracker]
 
-    def look(self) -> Snapshot:
-        """Return a new snapshot."""
-        return self.glance().snapshot
+    def look(self, since: float = -math.inf) -> Activity:
+        """Take a new snapshot, and return what the pane is doing.
 
-    def glance(self) -> Activity:
-        """Take a new snapshot, and return what the pane is doing, without a second snapshot."""
-        last = None if self._has_outside_news() else self._last
-        snapshot = look(self._leader.pid, self._log.size, self._hidden_waits, last, self._outside)
-        now = self._clock.now()
+        Whoever began to look `since` then counts how long the pane is quiet from there.
+        """
+        begin = self._clock.now()
+        snapshot = self.snapshot()
         if self._last is None or self._last.wait_key != snapshot.wait_key:
-            self._wait_since = now
             self.wait_number += 1
         self._last = snapshot
-        return self._tracker.step(snapshot, now)
+        return self._tracker.step(
+            snapshot,
+            begin,
+            took_s=self._clock.now() - begin,
+            since=since,
+            is_flushed=self._flushed_wait == self.wait_number,
+        )
+
+    def snapshot(self) -> Snapshot:
+        """Return a new snapshot, which counts for no later look."""
+        last = None if self._has_outside_news() else self._last
+        return look(self._leader.pid, self._log.size, self._hidden_waits, last, self._outside)
+
+    async def observe(self, since: float = -math.inf) -> Activity:
+        """Look, and if the program may await something, look again to confirm it.
+
+        The second look comes when tmux has answered what programs have asked it, and 2 ms later.
+        """
+        await next_turn()
+        activity = self.look(since)
+        if not activity.is_likely or activity.awaits or activity.shell:
+            return activity
+        number = self.wait_number
+        await self._flush()
+        self._flushed_wait = number
+        await self._clock.sleep(self._times.confirm_s)
+        await next_turn()
+        return self.look(since)
 
     def unchanged(self) -> Activity | None:
         """Return what the pane is doing; None if something may have happened since the last look.
@@ -109,14 +131,14 @@ class Terminal:
 
     def begin_typing(self, *, gets_keys: bool = False, gets_escape: bool = False) -> Snapshot:
         """Note that something is typed now, and return the snapshot from just before."""
-        before = replace(self.look(), gets_keys=gets_keys, gets_escape=gets_escape)
-        self._typed_earlier = self.before_typing, self._typed_at
+        before = replace(self.look().snapshot, gets_keys=gets_keys, gets_escape=gets_escape)
+        self._typed_earlier = self.before_typing, self._typed_at, self._tracker
         self.typed(before)
         return before
 
     def undo_typing(self) -> None:
         """Note that nothing was typed since the last call of `begin_typing`."""
-        self.before_typing, self._typed_at = self._typed_earlier
+        self.before_typing, self._typed_at, self._tracker = self._typed_earlier
 
     def blocked_on(self, activity: Activity) -> Blocked | None:
         """Return what the program in the foreground is blocked on, or merely waits for.
@@ -168,33 +190,6 @@ class Terminal:
         """Seconds since tmux took what was typed, infinite if nothing was."""
         return self._clock.now() - self._typed_at
 
-    async def observe(self, tracker: ActivityTracker) -> Activity:
-        """Return what the pane is doing, from a new snapshot and the tracker's earlier ones.
-
-        If the program may await something, a second snapshot confirms it 2 ms later, unless an
-        earlier one has shown the same wait.
-        """
-        await next_turn()
-        return await self._confirmed(self._step(tracker), tracker)
-
-    async def _confirmed(self, activity: Activity, tracker: ActivityTracker) -> Activity:
-        if not activity.is_likely or activity.awaits or activity.shell:
-            return activity
-        number = self.wait_number
-        await self._flush()
-        self._flushed_wait = number
-        await self._clock.sleep(self._times.confirm_s)
-        await next_turn()
-        return self._step(tracker)
-
-    def _step(self, tracker: ActivityTracker) -> Activity:
-        now = self._clock.now()  # before the look, which would otherwise confirm itself
-        snapshot = self.look()
-        seen_s = now - self._wait_since
-        if self._flushed_wait != self.wait_number and seen_s < self._times.printed_s:
-            seen_s = 0.0  # it may wait for tmux to answer a query
-        return tracker.step(snapshot, now, seen_s)
-
     async def prompt(
         self,
         timeout_s: float,
@@ -211,22 +206,19 @@ class Terminal:
         the wait also covers the programs that a starting shell runs itself. Without `is_sure`, one
         snapshot is enough for a shell that has been at its prompt before.
         """
-        # Until a shell has read what was typed, it only seems to be at its prompt.
-        before = self.before_typing
-        if before and self.typed_s >= unread_s(self._times, before):
-            before = None
-        tracker = ActivityTracker(self._times, before)
+        since = self._clock.now()
         if starting_s is None:
             starting_s = self._times.starting_s
         begun_at: float | None = None  # when a shell was first seen in the foreground
         deadline = self._clock.now() + timeout_s
         has_children = False
         while await self._wait_for_shell(deadline, self._made_at + starting_s):
-            activity = self._step(tracker)
-            likely = prompting(activity.snapshot) if activity.is_likely else None
-            if likely and likely.start in self._known_shells and not is_sure:
-                return likely
-            activity = await self._confirmed(activity, tracker)
+            if not is_sure:
+                activity = self.look(since)
+                likely = prompting(activity.snapshot) if activity.is_likely else None
+                if likely and likely.start in self._known_shells:
+                    return likely
+            activity = await self.observe(since)
             if activity.shell:
                 self._known_shells.add(activity.shell.start)
                 return activity.shell

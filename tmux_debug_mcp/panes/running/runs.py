@@ -74,9 +74,8 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
             end = state.cursor
             return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
         job = pane.jobs.last = await give(pane, shell, command)
-        before = pane.terminal.before_typing
     try:
-        async with watching(pane, before) as watch:
+        async with watching(pane) as watch:
             return await JobFollower(watch, job, deadline).report()
     except anyio.get_cancelled_exc_class():
         pane.leave_run(job)  # it goes on
