@@ -14,6 +14,7 @@ import pytest
 from clocks import FallingClock, with_times
 from support import PATIENCE_S, Gate, Tools, eventually, in_process, log_writer, python
 
+from tmux_debug_mcp.panes.looking.activity import ActivityTracker
 from tmux_debug_mcp.settings import Settings
 
 
@@ -589,7 +590,8 @@ async def test_pane_that_is_lost_during_a_look_is_an_answer(
     pane_id = await tools.create("cat")
     pane = tools.engine.panes[0]
     flush = pane.terminal._flush
-    pane.terminal._last = None  # so that two looks are needed, with a flush in between
+    # So that two looks are needed, with a flush in between.
+    pane.terminal._last, pane.terminal._tracker = None, ActivityTracker(pane.clock.times)
 
     async def lose_tmux() -> None:
         assert tools.engine.host.client is not None

@@ -370,69 +370,81 @@ def test_shell_is_waited_for_as_long_as_it_comes(
     assert found == is_worth_it
 
 
+def stop(
+    plan: StopPlan, snapshot: Snapshot, at: float, *, is_interactive: bool = False
+) -> StopAction | None:
+    """Return what a plan says for a look that confirms nothing."""
+    activity = ActivityTracker(TIMES).step(snapshot, at)
+    return plan.step(activity, at, is_interactive=is_interactive)
+
+
 class TestStopping:
     def test_group_is_told_once_it_has_had_the_terminal_for_a_while_and_once_only(self) -> None:
         plan = StopPlan(TIMES, is_interrupt=True)
         running = Snapshot(group=9)
         acts = [
-            plan.step(running, at, is_interactive=False)
-            for at in (0.0, TIMES.steady_s / 2, TIMES.steady_s * 2, 1.0)
+            stop(plan, running, at) for at in (0.0, TIMES.steady_s / 2, TIMES.steady_s * 2, 1.0)
         ]
-        assert acts == [StopAction.WAIT, StopAction.WAIT, StopAction.SIGNAL, StopAction.WAIT]
+        assert acts == [None, None, StopAction.SIGNAL, None]
 
     def test_program_that_follows_is_told_too(self) -> None:
         plan = StopPlan(TIMES, is_interrupt=False)
-        assert plan.step(Snapshot(group=-1), 0.0, is_interactive=False) is StopAction.WAIT
-        assert plan.step(Snapshot(group=-1), 9.0, is_interactive=False) is StopAction.WAIT
+        assert stop(plan, Snapshot(group=-1), 0.0) is None
+        assert stop(plan, Snapshot(group=-1), 9.0) is None
 
         plan = StopPlan(TIMES, is_interrupt=False)
-        plan.step(Snapshot(group=9), 0.0, is_interactive=False)
-        assert plan.step(Snapshot(group=9), 0.1, is_interactive=False) is StopAction.SIGNAL
-        assert plan.step(Snapshot(group=10), 0.2, is_interactive=False) is StopAction.WAIT
-        assert plan.step(Snapshot(group=10), 0.3, is_interactive=False) is StopAction.SIGNAL_LIST
+        stop(plan, Snapshot(group=9), 0.0)
+        assert stop(plan, Snapshot(group=9), 0.1) is StopAction.SIGNAL
+        assert stop(plan, Snapshot(group=10), 0.2) is None
+        assert stop(plan, Snapshot(group=10), 0.3) is StopAction.SIGNAL_LIST
 
     def test_c_c_is_enough_for_the_programs_of_a_list(self) -> None:
         plan = StopPlan(TIMES, is_interrupt=True)
         acts = [
-            plan.step(Snapshot(group=group), at, is_interactive=False)
+            stop(plan, Snapshot(group=group), at)
             for group, at in ((9, 0.0), (9, 0.1), (10, 0.2), (10, 0.3))
         ]
-        assert acts == [StopAction.WAIT, StopAction.SIGNAL] * 2
+        assert acts == [None, StopAction.SIGNAL] * 2
 
     def test_programs_that_come_and_go_are_told_in_the_end(self) -> None:
         plan = StopPlan(TIMES, is_interrupt=True)
-        acts = [
-            plan.step(Snapshot(group=number), number * 0.04, is_interactive=False)
-            for number in range(15)
-        ]
-        assert acts[:12] == [StopAction.WAIT] * 12
+        acts = [stop(plan, Snapshot(group=number), number * 0.04) for number in range(15)]
+        assert acts[:12] == [None] * 12
         assert StopAction.SIGNAL in acts
 
     def test_shell_at_work_is_interrupted_but_not_signalled(self) -> None:
         shell = replace(READING, shell=BASH, waiting=Waiting.NONE, shell_waiting=Waiting.NONE)
         for is_interrupt, expected in ((True, StopAction.SIGNAL), (False, StopAction.REFUSE)):
             plan = StopPlan(TIMES, is_interrupt=is_interrupt)
-            plan.step(shell, 0.0, is_interactive=True)
-            assert plan.step(shell, 1.0, is_interactive=True) is expected
+            stop(plan, shell, 0.0, is_interactive=True)
+            assert stop(plan, shell, 1.0, is_interactive=True) is expected
 
     def test_program_that_awaits_input_after_the_signal_is_not_waited_for(self) -> None:
         plan, tracker = StopPlan(TIMES, is_interrupt=True), ActivityTracker(TIMES)
         reading = replace(READING, group=9)
-        told = []
-        for at in (0.0, 0.1, 0.2, 0.2 + TIMES.quiet_s):
-            activity = tracker.step(reading, at)
-            plan.step(reading, at, is_interactive=False)
-            told.append(plan.is_in_vain(activity, at))
-        assert told == [False, False, False, True]
+        acts = [
+            plan.step(tracker.step(reading, at), at, is_interactive=False)
+            for at in (0.0, 0.1, 0.2, 0.2 + TIMES.quiet_s)
+        ]
+        assert acts == [None, StopAction.SIGNAL, None, StopAction.GIVE_UP]
+
+    def test_shell_at_its_prompt_and_one_that_we_do_not_know_have_stopped(self) -> None:
+        plan, tracker = StopPlan(TIMES, is_interrupt=True), ActivityTracker(TIMES)
+        prompt = replace(READING, shell=DASH, shell_waiting=Waiting.ALONE)
+        acts = [plan.step(tracker.step(prompt, at), at, is_interactive=True) for at in (0.0, SOON)]
+        assert acts == [None, StopAction.END]
+        activity = tracker.step(replace(prompt, shell=None), 1.0)
+        other = plan.step(activity, 1.0, is_interactive=False, is_other_shell=True)
+        assert other is StopAction.END
 
     def test_terminal_is_restored_for_a_shell_that_does_not_do_that(self) -> None:
-        for shell, expected in ((DASH, StopAction.RESTORE), (BASH, StopAction.WAIT)):
+        for shell, expected in ((DASH, StopAction.RESTORE), (BASH, None)):
             plan = StopPlan(TIMES, is_interrupt=True)
-            plan.step(Snapshot(group=9), 0.0, is_interactive=False)
-            plan.step(Snapshot(group=9), 0.1, is_interactive=False)
+            stop(plan, Snapshot(group=9), 0.0)
+            stop(plan, Snapshot(group=9), 0.1)
             back = Snapshot(group=7, shell=shell)
-            plan.step(back, 0.2, is_interactive=True)
-            assert plan.step(back, 0.3, is_interactive=True) is expected
+            stop(plan, back, 0.2, is_interactive=True)
+            assert stop(plan, back, 0.3, is_interactive=True) is expected
 
 
 @pytest.mark.parametrize(

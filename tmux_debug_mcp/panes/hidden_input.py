@@ -15,6 +15,7 @@ from tmux_debug_mcp.vt.printable import plain_name
 
 from .looking.activity import Awaits, Snapshot, awaited
 from .pane import Pane
+from .watching import Moment, Need, until
 
 # Processes that read a terminal: of each the pid, its start, the start of its stack, which exec(2)
 # changes, and its name, since the kernel hides the stack of another user's process.
@@ -49,15 +50,19 @@ async def check_hidden_input(pane: Pane) -> Readers:
         NotAwaitedError: It does not, or that is not known.
     """
     await pane.check_running()
-    clock = pane.clock
-    deadline = clock.now() + clock.times.quiet_s
-    activity = await pane.terminal.observe()
     # Output that reaches the log late looks like activity.
-    while activity.is_likely and not (activity.awaits or activity.shell) and clock.now() < deadline:
-        activity = await pane.terminal.observe()
-    if activity.awaits is not Awaits.HIDDEN_INPUT:
+    _, moment = await until(pane, _is_sure, pane.clock.now() + pane.clock.times.quiet_s)
+    if moment.activity is None or moment.activity.awaits is not Awaits.HIDDEN_INPUT:
         raise NotAwaitedError(pane.id)
-    return readers_of(activity.snapshot)
+    return readers_of(moment.activity.snapshot)
+
+
+def _is_sure(moment: Moment) -> bool | Need | None:
+    """Decide, as a rule, that it is known what a program awaits, or that it has ended."""
+    activity = moment.activity
+    if activity is None:
+        return True if moment.ending else Need.LOOK
+    return not activity.is_likely or bool(activity.awaits or activity.shell) or None
 
 
 def check_readers(pane: Pane, expected: Readers) -> None:

@@ -8,11 +8,11 @@ from tmux_debug_mcp.logs.archive import ArchivedPane
 from tmux_debug_mcp.logs.reading import read_last_lines, read_screen
 
 from .capturing import capture, capture_screen
-from .looking.activity import Waiting
+from .looking.activity import Activity, Waiting
 from .looking.state import State, ended_state
 from .pane import Pane
 from .shells.jobs import RunEnding
-from .watching import watching
+from .watching import Moment, Need, at_rest, until
 
 
 class KeptPane:
@@ -71,13 +71,16 @@ async def settled_state(pane: Readable) -> State:
         return state
     if pane.log.quiet_s() < quiet_s:
         return state
-    async with watching(pane) as watch:
-        first = await watch.look()
-        async for moment in watch.moments(pane.clock.now() + quiet_s):
-            activity = moment.activity
-            has_worked = activity and activity is not first and not activity.quiet_s
-            if moment.is_at_rest or has_worked:
-                break
+    first: Activity | None = None
+
+    def is_settled(moment: Moment) -> bool | Need | None:
+        nonlocal first
+        activity = moment.activity
+        first = first or activity
+        has_worked = activity is not None and activity is not first and not activity.quiet_s
+        return has_worked or at_rest(moment)
+
+    await until(pane, is_settled, pane.clock.now() + quiet_s)
     return await pane.state()
 
 

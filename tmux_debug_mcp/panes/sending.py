@@ -14,6 +14,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 
 import anyio
@@ -22,7 +23,7 @@ from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import SecretNotAwaitedError, SignalError, TmuxStuckError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.terminals import MAX_LINE_BYTES
-from tmux_debug_mcp.logs.matching import Matcher
+from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.vt.key_codes import Protocol
 from tmux_debug_mcp.vt.keys import Keystrokes, pressed
 
@@ -38,13 +39,13 @@ from .looking.activity import (
     never_hides,
     prompting,
 )
+from .looking.state import State
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
-from .watching import watching
-
-_STOPPED = "stop_pattern matches"
+from .watching import Moment, Need, until
 
 Resize = Callable[[], Awaitable[None]]
+IsReady = Callable[[Activity, float], bool]
 
 
 @dataclass(slots=True)
@@ -109,21 +110,22 @@ async def _send_steps(
         await _resize(pane, resize, sending, matcher)
     before: Snapshot | None = None
     for number, step in enumerate(steps):
-        readers = None
+        readers: Readers | None = None
         try:
             if is_secret and step.text:
-                awaited = _HiddenInput(pane)
-                sending.why_not = await awaited.wait(timeout_s, sending.observation)
-                readers = awaited.readers
+                sending.why_not, readers = await _wait_for_readers(
+                    pane, timeout_s, sending.observation
+                )
                 if sending.why_not and not number:
                     raise SecretNotAwaitedError(pane.id, sending.why_not)
             elif before is None:
                 await _wait_for_prompt(pane, step, timeout_s)
             else:
-                is_ready = partial(_is_ready_for, step, pane.clock.times, before)
-                sending.why_not = await _wait_until(pane, is_ready, timeout_s, sending.observation)
-                if not (sending.why_not or step.interrupts):
-                    await pane.drain()  # what the last step printed belongs to that step
+                is_ready = partial(is_ready_for, step, pane.clock.times, before)
+                # What the last step printed belongs to that step.
+                sending.why_not, _ = await _wait_until(
+                    pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
+                )
             if not sending.why_not:
                 before = await _send_one(pane, step, sending, matcher, timeout_s, readers)
             if sending.why_not:
@@ -266,7 +268,8 @@ async def _press_after_text(
     sent = keyboard.last_sent
     await pane.flush()  # tmux has written the text
     is_read = partial(has_read_text, times, before)
-    why_not = await _wait_until(pane, is_read, max(timeout_s, times.traced_s))
+    timeout_s = max(timeout_s, times.traced_s)
+    why_not, _ = await _wait_until(pane, is_read, timeout_s, drains=False)
     if why_not:
         raise ToolError(why_not)
     await clock.sleep(times.paste_s)
@@ -310,7 +313,81 @@ def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
         raise SignalError(name, "the program belongs to another user") from None
 
 
-def _is_ready_for(
+class _End(Enum):
+    """Why a wait for a program that shall take more keys is over."""
+
+    READY = "it takes them"
+    STOPPED = "stop_pattern matches"
+    ENDED = "the program has ended"
+    HELD = "a person has the keyboard"
+
+
+class EndOfStep:
+    """Decides, as a rule, whether more keys can be typed.
+
+    `is_ready` says so, given what the pane is doing and since when, in seconds, this is waited for.
+    What was printed before the keys must be in the log by then, if this `drains`.
+    """
+
+    def __init__(self, begin: float, is_ready: IsReady, *, drains: bool) -> None:
+        self._begin = begin
+        self._is_ready = is_ready
+        self._drains = drains
+
+    def __call__(self, moment: Moment) -> _End | Need | None:
+        """Return why the wait is over at this moment."""
+        if moment.match is MatchReason.STOPPED:
+            return _End.STOPPED
+        if moment.ending:
+            return _End.ENDED
+        if moment.has_person:
+            return _End.HELD
+        if moment.activity is None:
+            return Need.LOOK
+        if not self._is_ready(moment.activity, moment.now - self._begin):
+            return None
+        return Need.DRAIN if self._drains and moment.is_drained is None else _End.READY
+
+
+async def _wait_until(
+    pane: Pane,
+    is_ready: IsReady,
+    timeout_s: float,
+    observation: Observation | None = None,
+    *,
+    drains: bool = True,
+) -> tuple[str | None, Moment]:
+    """Wait until a program is ready for more keys. Return None, or why it is not; and the moment.
+
+    An observation ends the wait once its `stop_pattern` has matched.
+    """
+
+    async def read(end: int, _: State | None) -> MatchReason | None:
+        if observation is None or not observation.matcher.has_stop_pattern:
+            return None
+        return MatchReason.STOPPED if await observation.has_stopped_at(end) else None
+
+    begin = pane.clock.now()
+    rule = EndOfStep(begin, is_ready, drains=drains)
+    end, moment = await until(pane, rule, begin + timeout_s, read)
+    if end is _End.READY:
+        return None, moment
+    if end is _End.HELD:
+        pane.keyboard.check_free()
+    if moment.ending:
+        verb = "was " if moment.ending.was_killed else ""
+        return f"the program {verb}{moment.ending}", moment
+    if end:
+        return end.value, moment
+    program, blocked = "the program", None
+    if moment.activity:
+        program = moment.activity.snapshot.foreground or program
+        blocked = pane.terminal.blocked_on(moment.activity)
+    why_not = f"after {timeout_s:g} s, {program} is not reading input"
+    return (f"{why_not}; {blocked}" if blocked else why_not), moment
+
+
+def is_ready_for(
     step: Keystrokes, times: Times, before: Snapshot, activity: Activity, waited_s: float
 ) -> bool:
     """Return whether a program is ready for a step; `before` is from before the previous one."""
@@ -319,66 +396,24 @@ def _is_ready_for(
     return is_ready_for_step(times, activity, before, waited_s)
 
 
-class _HiddenInput:
-    """Waits until hidden input is awaited; `readers` are then those who read it."""
-
-    def __init__(self, pane: Pane) -> None:
-        self._pane = pane
-        self._other: str | None = None
-        self.readers: Readers = frozenset()
-
-    async def wait(self, timeout_s: float, observation: Observation | None) -> str | None:
-        """Wait until it is, or can't be before something else is typed; return why it is not."""
-        await self._pane.check_running()
-        why_not = await _wait_until(self._pane, self._is_settled, timeout_s, observation)
-        return why_not or self._other
-
-    def _is_settled(self, activity: Activity, _waited_s: float) -> bool:
-        if activity.awaits is Awaits.HIDDEN_INPUT:
-            self.readers = readers_of(activity.snapshot)
-            return True
-        if not never_hides(self._pane.clock.times, activity):
-            return False
-        program = activity.snapshot.foreground or "the program"
-        awaits = activity.awaits.value if activity.awaits else "something else"
-        self._other = f"{program} awaits {awaits}"
-        if activity.shell:
-            self._other = f"{activity.shell.name} is at its prompt"
-        return True
+def is_ready_for_secret(times: Times, activity: Activity, _waited_s: float) -> bool:
+    """Return whether hidden input is awaited, or can't be before something else is typed."""
+    return activity.awaits is Awaits.HIDDEN_INPUT or never_hides(times, activity)
 
 
-async def _wait_until(
-    pane: Pane,
-    is_ready: Callable[[Activity, float], bool],
-    timeout_s: float,
-    observation: Observation | None = None,
-) -> str | None:
-    """Wait until a program is ready for more keys. Return None, or why it is not.
-
-    An observation ends the wait once its `stop_pattern` has matched.
-    """
-    begin = pane.clock.now()
-    is_observed = observation is not None and observation.matcher.has_stop_pattern
-    async with watching(pane) as watch:
-        async for moment in watch.moments(begin + timeout_s):
-            size = moment.ending.cursor if moment.ending else pane.log.size
-            if observation and is_observed and await observation.has_stopped_at(size):
-                return _STOPPED
-            if moment.ending:
-                verb = "was " if moment.ending.was_killed else ""
-                return f"the program {verb}{moment.ending}"
-            pane.keyboard.check_free()
-            activity = moment.activity
-            if activity is None or not is_ready(activity, moment.now - begin):
-                continue
-            if observation and is_observed:
-                await pane.drain()
-                if await observation.has_stopped_at(pane.log.size):
-                    return _STOPPED
-            return None
-    program, blocked = "the program", None
-    if watch.activity:
-        program = watch.activity.snapshot.foreground or program
-        blocked = pane.terminal.blocked_on(watch.activity)
-    why_not = f"after {timeout_s:g} s, {program} is not reading input"
-    return f"{why_not}; {blocked}" if blocked else why_not
+async def _wait_for_readers(
+    pane: Pane, timeout_s: float, observation: Observation | None
+) -> tuple[str | None, Readers]:
+    """Wait until hidden input is awaited; return None, or why it is not, and who reads it."""
+    await pane.check_running()
+    is_ready = partial(is_ready_for_secret, pane.clock.times)
+    why_not, moment = await _wait_until(pane, is_ready, timeout_s, observation)
+    activity = moment.activity
+    if why_not or activity is None:
+        return why_not, frozenset()
+    if activity.awaits is Awaits.HIDDEN_INPUT:
+        return None, readers_of(activity.snapshot)
+    if activity.shell:
+        return f"{activity.shell.name} is at its prompt", frozenset()
+    awaits = activity.awaits.value if activity.awaits else "something else"
+    return f"{activity.snapshot.foreground or 'the program'} awaits {awaits}", frozenset()

@@ -20,28 +20,33 @@ from tmux_debug_mcp.vt.keys import INTERRUPT
 from .looking.activity import Activity, Snapshot
 from .pane import Pane
 from .shells.dialects import OTHER_SHELLS, SHELLS, Shell, shell_of
-from .watching import watching
+from .watching import Moment, Need, until
 
 
 class StopAction(Enum):
     """The next action of a stop."""
 
-    WAIT = "take another snapshot later"
     SIGNAL = "signal the foreground process group"
     SIGNAL_LIST = "signal that group, and interrupt the shell, which would go on with its list"
     RESTORE = "restore the terminal's modes"
     REFUSE = "give up, since a signal would end the shell"
+    GIVE_UP = "give up, since the program awaits something all the same"
+    END = "nothing: it has stopped"
 
 
 class StopPlan:
-    """Decides how to stop what runs in a shell until the shell itself has the terminal.
+    """Decides, as a rule, how to stop what runs in a shell until the shell itself has the terminal.
 
+    - It has stopped when the shell is at its prompt, or has ended; a shell whose prompts we can't
+      recognize, when it has the terminal.
     - Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
     - If another program follows one that was signalled, the shell runs a loop or a list, which only
       C-c ends. So the shell is interrupted, too.
     - While no process group has the terminal, as between two programs, there is none to signal.
     - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
     - A shell that is itself at work gets C-c, which it obeys, and no other signal.
+    - Debuggers, pagers and editors take C-c for a key or go back to their prompt. So one that has
+      got the signal and awaits something won't stop.
     """
 
     def __init__(self, times: Times, *, is_interrupt: bool) -> None:
@@ -52,19 +57,23 @@ class StopPlan:
         self._group_since = 0.0
         self._signalled: set[int] = set()
         self._signalled_at = math.inf
+        self._restored_at = -math.inf
 
-    def is_in_vain(self, activity: Activity, now: float) -> bool:
-        """Return whether the program has got the signal, but awaits input.
+    def step(
+        self, activity: Activity, now: float, *, is_interactive: bool, is_other_shell: bool = False
+    ) -> StopAction | None:
+        """Return what to do now, given the next look and its time in seconds; None for nothing.
 
-        Debuggers, pagers and editors do: they take C-c for a key or go back to their prompt.
+        `is_interactive` says that a shell in the foreground takes commands from the terminal, and
+        `is_other_shell` that one of OTHER_SHELLS is there.
         """
-        return activity.is_awaiting and now >= self._signalled_at + self._times.quiet_s
+        if activity.snapshot.is_over or activity.shell or is_other_shell:
+            return StopAction.END
+        action = self._act(activity.snapshot, now, is_interactive=is_interactive)
+        is_told = now >= self._signalled_at + self._times.quiet_s
+        return StopAction.GIVE_UP if not action and is_told and activity.is_awaiting else action
 
-    def step(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction:
-        """Return what to do now, given the next snapshot and its time in seconds.
-
-        `is_interactive` says that a shell in the foreground takes commands from the terminal.
-        """
+    def _act(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction | None:
         if self._begun_at is None:
             self._begun_at = now
         if snapshot.group != self._group:
@@ -73,20 +82,23 @@ class StopPlan:
         is_late = now > self._begun_at + self._times.unsteady_s
         is_steady = now > self._group_since + self._times.steady_s
         if snapshot.group <= 0 or not (is_steady or is_late):
-            return StopAction.WAIT
+            return None
         if not is_interactive:
             return self._signal_once(snapshot.group, now)
         if self._signalled:
             # Only a shell with a line editor resets the modes that a program left behind.
             keeps_modes = snapshot.shell and not snapshot.shell.dialect.has_editor
-            return StopAction.RESTORE if keeps_modes else StopAction.WAIT
+            if not keeps_modes or now < self._restored_at + self._times.poll_s:
+                return None
+            self._restored_at = now
+            return StopAction.RESTORE
         if self._is_interrupt:
             return self._signal_once(snapshot.group, now)
-        return StopAction.REFUSE if is_late else StopAction.WAIT
+        return StopAction.REFUSE if is_late else None
 
-    def _signal_once(self, group: int, now: float) -> StopAction:
+    def _signal_once(self, group: int, now: float) -> StopAction | None:
         if group in self._signalled:
-            return StopAction.WAIT
+            return None
         is_list = bool(self._signalled) and not self._is_interrupt
         self._signalled.add(group)
         self._signalled_at = now
@@ -112,22 +124,36 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
         return "nothing runs there: the shell is at its prompt"
     clock, times = pane.clock, pane.clock.times
     plan = StopPlan(times, is_interrupt=number == signal.SIGINT)
-    async with watching(pane) as watch:
-        async for moment in watch.moments(clock.now() + times.stop_s):
-            activity = moment.activity
-            if moment.ending or activity is None:
-                return None
-            if activity.snapshot.is_over or activity.shell or _is_other_shell(pane):
-                await pane.flush()
-                await pane.drain()
-                return None
-            refusal = await _act(pane, plan, activity, number)
-            if refusal:
-                return refusal
-            if plan.is_in_vain(activity, moment.now):
-                foreground = activity.snapshot.foreground or "it"
-                awaits = activity.awaits.value if activity.awaits else "input"
-                return f"{foreground} keeps running and awaits {awaits}; {advice}"
+
+    def rule(moment: Moment) -> StopAction | Need | None:
+        if moment.activity is None:
+            return StopAction.END if moment.ending else Need.LOOK
+        shell = moment.activity.snapshot.shell
+        return plan.step(
+            moment.activity,
+            moment.now,
+            is_interactive=shell is not None and shell.is_interactive(),
+            is_other_shell=_is_other_shell(pane),
+        )
+
+    deadline = clock.now() + times.stop_s
+    while True:
+        action, moment = await until(pane, rule, deadline)
+        if moment.ending or moment.activity is None:
+            return None
+        if action is StopAction.END:
+            await pane.flush()
+            await pane.drain()
+            return None
+        if action is StopAction.GIVE_UP:
+            foreground = moment.activity.snapshot.foreground or "it"
+            awaits = moment.activity.awaits.value if moment.activity.awaits else "input"
+            return f"{foreground} keeps running and awaits {awaits}; {advice}"
+        if action is None:
+            break
+        refusal = await _act(pane, action, moment.activity.snapshot, number)
+        if refusal:
+            return refusal
     state = await pane.state()
     if not state.is_running:
         return None
@@ -147,29 +173,22 @@ async def _is_at_prompt(pane: Pane) -> bool:
 
 
 async def _act(
-    pane: Pane, plan: StopPlan, activity: Activity, number: signal.Signals
+    pane: Pane, action: StopAction, snapshot: Snapshot, number: signal.Signals
 ) -> str | None:
-    """Do what the plan says for this moment. Return why that is impossible, or None."""
-    snapshot = activity.snapshot
-    is_interactive = snapshot.shell is not None and snapshot.shell.is_interactive()
-    match plan.step(snapshot, pane.clock.now(), is_interactive=is_interactive):
-        case StopAction.WAIT:
-            return None
-        case StopAction.RESTORE:
-            if terminals.restore(pane.leader.pid):
-                await pane.keyboard.press(INTERRUPT)
-            return None
-        case StopAction.REFUSE:
-            return "the shell itself is busy, and only SIGINT stops it"
-        case StopAction.SIGNAL_LIST:
-            # The shell that started the program, and waits for it.
-            program = processes.read_stat(snapshot.pid) if snapshot.pid else None
-            shell = shell_of(processes.read_stat(program.ppid)) if program else None
-            if shell and shell.is_interactive():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(shell.pid, signal.SIGINT)
-        case StopAction.SIGNAL:
-            pass
+    """Do what the plan says for a snapshot. Return why that is impossible, or None."""
+    if action is StopAction.REFUSE:
+        return "the shell itself is busy, and only SIGINT stops it"
+    if action is StopAction.RESTORE:
+        if terminals.restore(pane.leader.pid):
+            await pane.keyboard.press(INTERRUPT)
+        return None
+    if action is StopAction.SIGNAL_LIST:
+        # The shell that started the program, and waits for it.
+        program = processes.read_stat(snapshot.pid) if snapshot.pid else None
+        shell = shell_of(processes.read_stat(program.ppid)) if program else None
+        if shell and shell.is_interactive():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(shell.pid, signal.SIGINT)
     if number == signal.SIGINT:
         await pane.keyboard.press(INTERRUPT)
         return None

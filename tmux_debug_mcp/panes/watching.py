@@ -1,86 +1,259 @@
-"""Watching a pane: the one loop that looks at what it is doing.
+"""Watching a pane: the one loop that looks at it, until a rule decides.
 
-A watch wakes when the pane's log grows, when its program ends, and from time to time, since no
-event reports what the program is doing. Callers decide what to make of each moment.
+A rule is a function of moments, without I/O. It returns its verdict, or
+
+- what it needs to know before it can decide, a `Need`: the loop finds that out, reads what was
+  printed until then, and asks again about the same moment;
+- `Later`: ask again when there is news, but at a time at the latest;
+- None: ask again when there is news, and as often as looks at the pane are worth it.
+
+There is news when the pane's log grows or its program ends. No event reports what the program is
+doing. So a rule that depends on it needs looks, and the loop decides how often.
 """
 
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple, TypeVar
 
+from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.growth import Subscription
+from tmux_debug_mcp.logs.matching import MatchReason
 
 from .looking.activity import Activity
 from .looking.state import State
 from .pane import Pane
 
+V = TypeVar("V")
+
+# After more output than this between two pauses, the next pause is at least `Times.flood_s`.
+_FLOOD_BYTES = 1 << 16
+
+
+class Need(Enum):
+    """What a rule needs to know about a moment, and which attribute of it then says that.
+
+    Attributes:
+        LOOK: What the pane is doing: `activity`.
+        DRAIN: Whether the log, which may be late, contains all that was printed: `is_drained`.
+        PORTS: On which ports the pane's processes listen: `ports`.
+        OTHERS: Whether anything else runs in the pane: `runs_others`.
+    """
+
+    LOOK = "activity"
+    DRAIN = "is_drained"
+    PORTS = "ports"
+    OTHERS = "runs_others"
+
+
+class Later(NamedTuple):
+    """A rule's answer: not yet; ask again at this time at the latest."""
+
+    at: float
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a pane is doing at one moment.
+    """A pane at one moment.
 
     Attributes:
         now: The time, by the pane's clock.
+        is_due: The deadline is over.
         ending: How its program has ended; None while it runs.
-        activity: What it was doing at the last look; None if there was none.
+        size: The end of what was printed, as far as the log has it.
+        match: Which pattern matches what was read until now.
+        idle_s: Seconds since something was printed or typed, or the pane was made.
+        has_person: A person has the keyboard.
+        activity: What the pane was doing at a look that was just taken; None if none was.
+        is_drained: The log contains all that was printed before that look; False if it is late,
+            None if that was not asked.
+        ports: The ports on which the pane's processes listen; None if that was not asked.
+        runs_others: Another program than the shell at its prompt runs in the pane, or after the end
+            of the pane's program, any one; None if that was not asked.
     """
 
     now: float
-    ending: State | None
-    activity: Activity | None
+    is_due: bool = False
+    ending: State | None = None
+    size: int = 0
+    match: MatchReason | None = None
+    idle_s: float = math.inf
+    has_person: bool = False
+    activity: Activity | None = None
+    is_drained: bool | None = None
+    ports: frozenset[int] | None = None
+    runs_others: bool | None = None
 
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether the program has ended, awaits something, or has been quiet for a while."""
-        return bool(self.ending or (self.activity and self.activity.is_at_rest))
+
+Rule = Callable[[Moment], V | Need | Later | None]
+# Reads what was printed up to a cursor, given how the program has ended, if it has; returns which
+# pattern matches.
+Read = Callable[[int, State | None], Awaitable[MatchReason | None]]
 
 
-class Watch:
-    """A watch of one pane. Make one with `watching`.
+def first_of(rules: Sequence[Rule[V]], moment: Moment) -> V | Need | Later | None:
+    """Ask rules in their order; return the first verdict or need, else the earliest time."""
+    later = Later(math.inf)
+    for rule in rules:
+        answer = rule(moment)
+        if isinstance(answer, Later):
+            later = min(later, answer)
+        elif answer is not None:
+            return answer
+    return later if later.at < math.inf else None
 
-    `activity` is what the pane was doing at the last look; None before that.
+
+async def until(
+    pane: Pane, rule: Rule[V], deadline: float, read: Read | None = None
+) -> tuple[V | None, Moment]:
+    """Watch a pane until a rule decides; return the verdict and its moment.
+
+    The verdict is None if there is none at the deadline. Nothing runs between two moments, and no
+    lock is held.
+    """
+    async with AsyncExitStack() as stack:
+        stack.enter_context(pane.keeping_log())
+        clock, times = pane.clock, pane.clock.times
+        watch = _Watch(pane, deadline, read)
+        subscription = None
+        size = pane.log.size
+        while True:
+            try:
+                verdict, moment = await watch.ask(rule)
+            except PaneLostError:  # now its program is known to have ended
+                continue
+            if not (verdict is None or isinstance(verdict, Later)):
+                return verdict, moment
+            if moment.is_due:
+                return None, moment
+            if subscription is None:  # many rules decide at once
+                subscription = await stack.enter_async_context(pane.subscribe())
+                continue
+            wait_s = watch.next_at(verdict, moment) - clock.now()
+            if moment.size - size > _FLOOD_BYTES:
+                await clock.sleep(min(times.flood_s, max(0.0, wait_s)))
+            else:
+                await subscription.wait(wait_s)
+            size = moment.size
+
+
+class _Watch:
+    """Makes moments of a pane, and says when the next one is due.
+
+    `activity` is what the pane was doing at the last look.
     """
 
-    def __init__(self, pane: Pane, subscription: Subscription) -> None:
-        self.pane = pane
-        self._clock = pane.clock
+    def __init__(self, pane: Pane, deadline: float, read: Read | None) -> None:
+        self._pane = pane
+        self._deadline = deadline
+        self._read = read
         self._begun_at = pane.clock.now()
-        self._subscription = subscription
         self._look_at = -math.inf
         self.activity: Activity | None = None
 
-    async def moments(self, deadline: float) -> AsyncIterator[Moment]:
-        """Yield a moment now and after any news, the last at the program's end or the deadline."""
+    async def ask(self, rule: Rule[V]) -> tuple[V | Later | None, Moment]:
+        """Ask a rule about this moment, and find out all that it needs to know."""
+        pane, ending = self._pane, await self._pane.ending()
+        sent = pane.keyboard.last_sent
+        known = Moment(0.0, ending=ending, has_person=pane.keyboard.holder is not None)
         while True:
-            moment = await self.moment()
-            yield moment
-            if moment.ending or moment.now >= deadline:
-                return
-            await self.wait(deadline)
+            size = ending.cursor if ending else pane.log.size
+            found = await self._read(size, ending) if self._read else None
+            now, idle_s = pane.clock.now(), pane.log.quiet_s()
+            moment = replace(
+                known,
+                now=now,
+                is_due=now >= self._deadline,
+                size=size,
+                match=found,
+                idle_s=min(idle_s, now - sent.at) if sent else idle_s,
+            )
+            answer = rule(moment)
+            if not isinstance(answer, Need):
+                return answer, moment
+            known = await self._find_out(answer, moment)
 
-    async def moment(self) -> Moment:
-        """Look at the pane, unless that is too early, and return the moment."""
-        ending = await self.pane.ending()
-        if ending is None and self._clock.now() >= self._look_at:
-            await self.look()
-        return Moment(self._clock.now(), ending, self.activity)
+    async def _find_out(self, need: Need, moment: Moment) -> Moment:
+        pane = self._pane
+        if need is Need.LOOK:
+            return replace(moment, activity=await self.look())
+        if need is Need.PORTS:
+            return replace(moment, ports=frozenset(end.port for end in pane.ports.ends()))
+        if need is Need.OTHERS:
+            shell = moment.activity.shell if moment.activity else None
+            others = not pane.is_alone(shell) if shell else bool(pane.left())
+            return replace(moment, runs_others=others)
+        try:
+            is_drained = await pane.drain()
+        except PaneLostError:
+            if moment.ending is None:
+                raise
+            is_drained = True  # nothing more can come
+        activity = moment.activity
+        if activity and activity.snapshot.printed_bytes != pane.log.size:
+            self._look_at = -math.inf  # it was printed before that look, or after it
+            activity = await self.look()
+        return replace(moment, is_drained=is_drained, activity=activity)
 
     async def look(self) -> Activity:
-        """Look at the pane, and return what it is doing."""
-        self.activity = await self.pane.terminal.observe(self._begun_at)
-        # Output wakes a watch much more often than it is worth looking.
-        self._look_at = self._clock.now() + self._clock.times.min_look_s
+        """Look at the pane. Output wakes a watch much more often than it is worth looking."""
+        clock = self._pane.clock
+        if self.activity is None or clock.now() >= self._look_at:
+            self.activity = await self._pane.terminal.observe(self._begun_at)
+            self._look_at = clock.now() + clock.times.min_look_s
         return self.activity
 
-    async def wait(self, until: float) -> None:
+    def next_at(self, answer: Later | None, moment: Moment) -> float:
+        """Return when to ask again even without news."""
+        pane, times, now = self._pane, self._pane.clock.times, self._pane.clock.now()
+        until_s = answer.at if answer else math.inf
+        if moment.activity:
+            look_s = max(times.min_look_s, moment.activity.look_again_s * pane.events.load)
+            until_s = min(until_s, now + look_s)
+        if pane.has_exited:  # its end is about to be known, or goes on
+            until_s = min(until_s, now + times.max_look_s)
+        return min(self._deadline, until_s)
+
+
+def at_rest(moment: Moment) -> bool | Need | None:
+    """Decide, as a rule, that a program has ended, awaits something, or was quiet for a while."""
+    if moment.ending:
+        return True
+    if moment.activity is None:
+        return Need.LOOK
+    return moment.activity.is_at_rest or None
+
+
+async def rest(pane: Pane, timeout_s: float) -> State:
+    """Return a pane's state once it is at rest, or at the timeout; 0 takes a single look."""
+    await until(pane, at_rest, pane.clock.now() + timeout_s)
+    return await pane.state()
+
+
+class Watch:
+    """A watch of one pane, for followers."""
+
+    def __init__(self, pane: Pane, subscription: Subscription) -> None:
+        self.pane = pane
+        self._subscription = subscription
+        self._watch = _Watch(pane, math.inf, None)
+
+    @property
+    def activity(self) -> Activity | None:
+        """What the pane was doing at the last look."""
+        return self._watch.activity
+
+    async def look(self) -> Activity | None:
+        """Look at the pane, unless that is too early, or its program has ended."""
+        return None if await self.pane.ending() else await self._watch.look()
+
+    async def wait(self, until_s: float) -> None:
         """Wait until there may be news, or until a time."""
-        now = self._clock.now()
-        if self.activity:
-            load = self.pane.events.load
-            look_s = max(self._clock.times.min_look_s, self.activity.look_again_s * load)
-            until = min(until, now + look_s)
-        await self._subscription.wait(until - now)
+        moment = Moment(self.pane.clock.now(), activity=self.activity)
+        until_s = min(until_s, self._watch.next_at(None, moment))
+        await self._subscription.wait(until_s - self.pane.clock.now())
 
 
 @asynccontextmanager
@@ -88,13 +261,3 @@ async def watching(pane: Pane) -> AsyncIterator[Watch]:
     """Watch a pane during the block."""
     async with pane.subscribe() as subscription:
         yield Watch(pane, subscription)
-
-
-async def rest(pane: Pane, timeout_s: float) -> State:
-    """Return a pane's state once it is at rest, or at the timeout; 0 takes a single look."""
-    deadline = pane.clock.now() + timeout_s
-    async with watching(pane) as watch:
-        async for moment in watch.moments(deadline):
-            if moment.is_at_rest:
-                break
-        return await pane.state()

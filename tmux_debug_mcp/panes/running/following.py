@@ -65,7 +65,7 @@ class Follower:
         """
         if self._interrupts:
             return False
-        activity = (await self._watch.moment()).activity
+        activity = await self._watch.look()
         return activity is not None and self._is_awaiting(activity)
 
     def _is_awaiting(self, activity: Activity) -> bool:
