@@ -73,6 +73,7 @@ class Pane:
         subscribers: How many read its log, or wait for it to grow.
         viewers: The tmux sessions that show it to people.
         has_gaps: Some output is missing from the log, since there was no room for it.
+        losses: How often the log's writer had ended when it was started again.
         is_log_late: At the last drain, the log did not contain everything printed so far.
     """
 
@@ -118,6 +119,7 @@ class Pane:
         self.subscribers = 0
         self.viewers: set[str] = set()
         self.has_gaps = False
+        self.losses = 0
         self.is_log_late = False
         # How the program ended, once that is known.
         self._ended: State | None = None
@@ -362,6 +364,7 @@ class Pane:
         if not self._has_lost_log_writer() or self._ended or not self.place.living_leader():
             return False
         self.has_gaps = True
+        self.losses += 1
         with contextlib.suppress(PaneLostError):
             await self.tmux(self.place.writes_log)
         return True

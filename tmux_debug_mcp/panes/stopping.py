@@ -128,11 +128,10 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     def rule(moment: Moment) -> StopAction | Need | None:
         if moment.activity is None:
             return StopAction.END if moment.ending else Need.LOOK
-        shell = moment.activity.snapshot.shell
         return plan.step(
             moment.activity,
             moment.now,
-            is_interactive=shell is not None and shell.is_interactive(),
+            is_interactive=moment.takes_commands,
             is_other_shell=_is_other_shell(pane),
         )
 

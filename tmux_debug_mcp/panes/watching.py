@@ -12,14 +12,13 @@ doing. So a rule that depends on it needs looks, and the loop decides how often.
 """
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from tmux_debug_mcp.errors import PaneLostError
-from tmux_debug_mcp.logs.growth import Subscription
 from tmux_debug_mcp.logs.matching import MatchReason
 
 from .looking.activity import Activity
@@ -67,6 +66,7 @@ class Moment:
         idle_s: Seconds since something was printed or typed, or the pane was made.
         has_person: A person has the keyboard.
         activity: What the pane was doing at a look that was just taken; None if none was.
+        takes_commands: A shell in the foreground was started to take commands from the terminal.
         is_drained: The log contains all that was printed before that look; False if it is late,
             None if that was not asked.
         ports: The ports on which the pane's processes listen; None if that was not asked.
@@ -82,6 +82,7 @@ class Moment:
     idle_s: float = math.inf
     has_person: bool = False
     activity: Activity | None = None
+    takes_commands: bool = False
     is_drained: bool | None = None
     ports: frozenset[int] | None = None
     runs_others: bool | None = None
@@ -140,10 +141,7 @@ async def until(
 
 
 class _Watch:
-    """Makes moments of a pane, and says when the next one is due.
-
-    `activity` is what the pane was doing at the last look.
-    """
+    """Makes moments of a pane, and says when the next one is due."""
 
     def __init__(self, pane: Pane, deadline: float, read: Read | None) -> None:
         self._pane = pane
@@ -151,14 +149,15 @@ class _Watch:
         self._read = read
         self._begun_at = pane.clock.now()
         self._look_at = -math.inf
-        self.activity: Activity | None = None
+        self._activity: Activity | None = None
 
     async def ask(self, rule: Rule[V]) -> tuple[V | Later | None, Moment]:
         """Ask a rule about this moment, and find out all that it needs to know."""
-        pane, ending = self._pane, await self._pane.ending()
-        sent = pane.keyboard.last_sent
-        known = Moment(0.0, ending=ending, has_person=pane.keyboard.holder is not None)
+        pane, sent = self._pane, self._pane.keyboard.last_sent
+        has_person = pane.keyboard.holder is not None
+        known = Moment(0.0, ending=await pane.ending(), has_person=has_person)
         while True:
+            ending = known.ending
             size = ending.cursor if ending else pane.log.size
             found = await self._read(size, ending) if self._read else None
             now, idle_s = pane.clock.now(), pane.log.quiet_s()
@@ -178,7 +177,7 @@ class _Watch:
     async def _find_out(self, need: Need, moment: Moment) -> Moment:
         pane = self._pane
         if need is Need.LOOK:
-            return replace(moment, activity=await self.look())
+            return replace(await self._looked(moment), is_drained=None)
         if need is Need.PORTS:
             return replace(moment, ports=frozenset(end.port for end in pane.ports.ends()))
         if need is Need.OTHERS:
@@ -191,19 +190,22 @@ class _Watch:
             if moment.ending is None:
                 raise
             is_drained = True  # nothing more can come
+        moment = replace(moment, is_drained=is_drained, ending=await pane.ending())
         activity = moment.activity
         if activity and activity.snapshot.printed_bytes != pane.log.size:
             self._look_at = -math.inf  # it was printed before that look, or after it
-            activity = await self.look()
-        return replace(moment, is_drained=is_drained, activity=activity)
+            return await self._looked(moment)
+        return moment
 
-    async def look(self) -> Activity:
+    async def _looked(self, moment: Moment) -> Moment:
         """Look at the pane. Output wakes a watch much more often than it is worth looking."""
         clock = self._pane.clock
-        if self.activity is None or clock.now() >= self._look_at:
-            self.activity = await self._pane.terminal.observe(self._begun_at)
+        if self._activity is None or clock.now() >= self._look_at:
+            self._activity = await self._pane.terminal.observe(self._begun_at)
             self._look_at = clock.now() + clock.times.min_look_s
-        return self.activity
+        shell = self._activity.snapshot.shell
+        takes_commands = shell is not None and shell.is_interactive()
+        return replace(moment, activity=self._activity, takes_commands=takes_commands)
 
     def next_at(self, answer: Later | None, moment: Moment) -> float:
         """Return when to ask again even without news."""
@@ -230,34 +232,3 @@ async def rest(pane: Pane, timeout_s: float) -> State:
     """Return a pane's state once it is at rest, or at the timeout; 0 takes a single look."""
     await until(pane, at_rest, pane.clock.now() + timeout_s)
     return await pane.state()
-
-
-class Watch:
-    """A watch of one pane, for followers."""
-
-    def __init__(self, pane: Pane, subscription: Subscription) -> None:
-        self.pane = pane
-        self._subscription = subscription
-        self._watch = _Watch(pane, math.inf, None)
-
-    @property
-    def activity(self) -> Activity | None:
-        """What the pane was doing at the last look."""
-        return self._watch.activity
-
-    async def look(self) -> Activity | None:
-        """Look at the pane, unless that is too early, or its program has ended."""
-        return None if await self.pane.ending() else await self._watch.look()
-
-    async def wait(self, until_s: float) -> None:
-        """Wait until there may be news, or until a time."""
-        moment = Moment(self.pane.clock.now(), activity=self.activity)
-        until_s = min(until_s, self._watch.next_at(None, moment))
-        await self._subscription.wait(until_s - self.pane.clock.now())
-
-
-@asynccontextmanager
-async def watching(pane: Pane) -> AsyncIterator[Watch]:
-    """Watch a pane during the block."""
-    async with pane.subscribe() as subscription:
-        yield Watch(pane, subscription)

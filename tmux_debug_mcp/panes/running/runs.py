@@ -23,9 +23,8 @@ from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.shells.dialects import unfinished
-from tmux_debug_mcp.panes.watching import watching
 
-from .following import JobFollower, PaneFollower
+from .following import follow_job, follow_pane
 from .giving import at_empty_prompt, at_prompt, give, turn, wait_until_free
 
 MAX_OUTPUT_CHARACTERS = 40_000
@@ -75,8 +74,7 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
             return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
         job = pane.jobs.last = await give(pane, shell, command)
     try:
-        async with watching(pane) as watch:
-            return await JobFollower(watch, job, deadline).report()
+        return await follow_job(pane, job, deadline)
     except anyio.get_cancelled_exc_class():
         pane.leave_run(job)  # it goes on
         raise
@@ -108,7 +106,6 @@ async def run_in_pane(pane: Pane, timeout_s: float) -> Report:
     """
     deadline = pane.clock.now() + timeout_s
     try:
-        async with watching(pane) as watch:
-            return await PaneFollower(watch, deadline).report()
+        return await follow_pane(pane, deadline)
     except ToolError as error:
         raise OutcomeUnknownError(str(error)) from error
