@@ -14,10 +14,8 @@ from clocks import with_times
 from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, run
 from toolsets import open_tabs
 
-from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.running import giving
+from tmux_debug_mcp.panes.looking.activity import Activity
 from tmux_debug_mcp.panes.shells.dialects import foreground_shell
-from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.settings import Settings
 
 # A start-up file that asks, as zsh's own does for new users: with one key.
@@ -81,15 +79,15 @@ class TestShellWithinAShell:
         assert innermost is not None
         os.kill(innermost.pid, signal.SIGHUP)
         await eventually(lambda: foreground_shell(pane.leader.pid) == inner)
-        look = giving.has_started_shell
+        look = pane.terminal.observe
 
-        async def end_and_look(pane: Pane, job: Job | None) -> bool:
+        async def end_and_look(since: float) -> Activity:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(inner.pid, signal.SIGKILL)
             await eventually(lambda: foreground_shell(pane.leader.pid) == outer)
-            return await look(pane, job)
+            return await look(since)
 
-        monkeypatch.setattr(giving, "has_started_shell", end_and_look)
+        monkeypatch.setattr(pane.terminal, "observe", end_and_look)
         assert (await run(tools, "echo outer", pane_id))[0] == "outer\n"
 
     async def test_what_its_own_run_does_after_it_keeps_the_pane(self, tools: Tools) -> None:

@@ -27,6 +27,7 @@ from tmux_debug_mcp.panes.shells.dialects import (
     may_go_on,
 )
 from tmux_debug_mcp.panes.stopping import StopAction, StopPlan
+from tmux_debug_mcp.panes.watching import Moment, Need
 
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 SECRET = LINES._replace(echoes=False)
@@ -371,11 +372,16 @@ def test_shell_is_waited_for_as_long_as_it_comes(
 
 
 def stop(
-    plan: StopPlan, snapshot: Snapshot, at: float, *, is_interactive: bool = False
-) -> StopAction | None:
-    """Return what a plan says for a look that confirms nothing."""
-    activity = ActivityTracker(TIMES).step(snapshot, at)
-    return plan.step(activity, at, is_interactive=is_interactive)
+    plan: StopPlan,
+    snapshot: Snapshot,
+    at: float,
+    tracker: ActivityTracker | None = None,
+    *,
+    is_interactive: bool = False,
+) -> StopAction | Need | None:
+    """Return what a plan says for a look, which confirms nothing without the tracker of others."""
+    activity = (tracker or ActivityTracker(TIMES)).step(snapshot, at)
+    return plan(Moment(at, activity=activity, takes_commands=is_interactive))
 
 
 class TestStopping:
@@ -422,20 +428,15 @@ class TestStopping:
     def test_program_that_awaits_input_after_the_signal_is_not_waited_for(self) -> None:
         plan, tracker = StopPlan(TIMES, is_interrupt=True), ActivityTracker(TIMES)
         reading = replace(READING, group=9)
-        acts = [
-            plan.step(tracker.step(reading, at), at, is_interactive=False)
-            for at in (0.0, 0.1, 0.2, 0.2 + TIMES.quiet_s)
-        ]
+        acts = [stop(plan, reading, at, tracker) for at in (0.0, 0.1, 0.2, 0.2 + TIMES.quiet_s)]
         assert acts == [None, StopAction.SIGNAL, None, StopAction.GIVE_UP]
 
-    def test_shell_at_its_prompt_and_one_that_we_do_not_know_have_stopped(self) -> None:
+    def test_shell_at_its_prompt_and_program_that_has_ended_have_stopped(self) -> None:
         plan, tracker = StopPlan(TIMES, is_interrupt=True), ActivityTracker(TIMES)
         prompt = replace(READING, shell=DASH, shell_waiting=Waiting.ALONE)
-        acts = [plan.step(tracker.step(prompt, at), at, is_interactive=True) for at in (0.0, SOON)]
+        acts = [stop(plan, prompt, at, tracker, is_interactive=True) for at in (0.0, SOON)]
         assert acts == [None, StopAction.END]
-        activity = tracker.step(replace(prompt, shell=None), 1.0)
-        other = plan.step(activity, 1.0, is_interactive=False, is_other_shell=True)
-        assert other is StopAction.END
+        assert stop(plan, Snapshot(is_over=True), 1.0) is StopAction.END
 
     def test_terminal_is_restored_for_a_shell_that_does_not_do_that(self) -> None:
         for shell, expected in ((DASH, StopAction.RESTORE), (BASH, None)):

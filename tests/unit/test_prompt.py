@@ -8,36 +8,34 @@ from pathlib import Path
 
 import pytest
 from clocks import VirtualClock
+from staging import BLOCKED, PROMPT, StagedPane
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.linux.terminals import Modes
+from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import OutsideReaders
-from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.panes import prompts
 from tmux_debug_mcp.panes.looking import terminal as terminal_module
-from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
 from tmux_debug_mcp.panes.looking.terminal import Terminal
+from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell
 
-BASH = Shell(7, "bash", (1, 2))
-EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
+BASH = PROMPT.shell
 
 
 class Room:
-    """A terminal at which a shell waits, as `seen` says."""
+    """A pane in which a shell waits, as `seen` says."""
 
-    def __init__(self, log: Log, clock: VirtualClock) -> None:
+    def __init__(self, directory: Path, clock: VirtualClock) -> None:
         self.clock = clock
-        self.log = log
-        self.seen = Snapshot(
-            group=7,
-            pid=7,
-            shell=BASH,
-            modes=EDITING,
-            waiting=Waiting.ALONE,
-            shell_waiting=Waiting.ALONE,
-        )
+        self.pane = StagedPane(directory, clock)
+        self.seen = PROMPT
         self.flushes = 0
-        self.terminal = Terminal(processes.gone(7), log, clock, self.flush, list, OutsideReaders())
+        self.begin_terminal(processes.gone(7))
+
+    def begin_terminal(self, leader: Stat) -> None:
+        log, outside = self.pane.log, OutsideReaders()
+        self.terminal = Terminal(leader, log, self.clock, self.flush, list, outside)
+        self.pane.terminal = self.terminal
 
     async def flush(self) -> None:
         self.flushes += 1
@@ -46,19 +44,19 @@ class Room:
         """Return the shell at its prompt, and what it took: flushes, and seconds."""
         flushes, begin = self.flushes, self.clock.now()
         async with self.clock.jumping():
-            shell = await self.terminal.prompt(self.clock.times.prompt_soon_s, is_sure=is_sure)
+            rule = AtPrompt(self.pane, self.clock.times.prompt_soon_s)
+            shell = await prompt(rule, is_sure=is_sure)
         return shell, self.flushes - flushes, self.clock.now() - begin
 
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
     clock = VirtualClock()
-    log = Log.create(tmp_path / "log", "mark", clock)
-    room = Room(log, clock)
+    room = Room(tmp_path, clock)
     monkeypatch.setattr(terminal_module, "look", lambda *_: room.seen)
-    monkeypatch.setattr(terminal_module, "foreground_shell", lambda _: BASH)
+    monkeypatch.setattr(prompts, "foreground_shell", lambda _: BASH)
     yield room
-    log.close()
+    room.pane.close()
 
 
 async def test_one_look_confirms_nothing_however_slow_the_machine_is(
@@ -117,12 +115,13 @@ async def test_pane_whose_command_has_not_begun_gets_the_time_of_a_starting_shel
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = room.clock.times
-    monkeypatch.setattr(terminal_module, "foreground_shell", lambda _: None)
+    monkeypatch.setattr(prompts, "foreground_shell", lambda _: None)
+    room.seen = BLOCKED
     # It has no child yet.
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as pane_sh:  # noqa: ASYNC220
         leader = processes.read_stat(pane_sh.pid)
         assert leader
-        room.terminal = Terminal(leader, room.log, room.clock, room.flush, list, OutsideReaders())
+        room.begin_terminal(leader)
         shell, _, waited_s = await room.prompt()
         pane_sh.communicate()
 

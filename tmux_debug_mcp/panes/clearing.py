@@ -4,6 +4,7 @@ from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.vt.keys import pressed
 
 from .pane import Pane
+from .prompts import AtPrompt, prompt
 from .sending import send
 
 _REDRAW = pressed(("C-l",))
@@ -20,7 +21,7 @@ async def clear(pane: Pane) -> None:
     """
     await pane.check_running()
     clock, times = pane.clock, pane.clock.times
-    shell = await pane.terminal.prompt(times.prompt_soon_s)
+    shell = await prompt(AtPrompt(pane, times.prompt_soon_s))
     has_editor = shell is not None and shell.dialect.has_editor
     ask = ("display-message", "-p", "-t", pane.target, "#{alternate_on}")
     [[is_alternate]] = await pane.tmux(ask)

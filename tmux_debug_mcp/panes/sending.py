@@ -14,7 +14,6 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
 
 import anyio
@@ -42,6 +41,7 @@ from .looking.activity import (
 from .looking.state import State
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
+from .prompts import AtPrompt, prompt
 from .watching import Moment, Need, until
 
 Resize = Callable[[], Awaitable[None]]
@@ -172,15 +172,12 @@ async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> No
     has_just_typed = terminal.typed_s < times.typed_s
     if step.interrupts:
         if has_just_typed:
-            await terminal.prompt(times.prompt_soon_s, starting_s=0.0)
+            await prompt(AtPrompt(pane, times.prompt_soon_s, starting_s=0.0))
         return
     # What is typed while a shell handles keys, such as C-c, may be lost.
     least_s = times.coming_s if has_just_typed else times.prompt_soon_s
-    shell = None
-    with pane.clock.move_on_after(max(timeout_s, least_s)):
-        starting_s = min(times.starting_s, timeout_s)
-        shell = await terminal.prompt(times.prompt_soon_s, starting_s=starting_s, is_sure=False)
-    if shell:
+    rule = AtPrompt(pane, times.prompt_soon_s, min(times.starting_s, timeout_s))
+    if await prompt(rule, max(timeout_s, least_s), is_sure=False):
         await pane.drain_prompt()
     # Keys that another call presses right after text must not look pasted, either.
     last = pane.keyboard.last_sent
@@ -313,40 +310,30 @@ def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
         raise SignalError(name, "the program belongs to another user") from None
 
 
-class _End(Enum):
-    """Why a wait for a program that shall take more keys is over."""
+def can_type(
+    is_ready: IsReady, begin: float, moment: Moment, *, drains: bool = True
+) -> bool | Need | None:
+    """Decide, as a rule, whether more keys can be typed: `is_ready` has waited since `begin`.
 
-    READY = "it takes them"
-    STOPPED = "stop_pattern matches"
-    ENDED = "the program has ended"
-    HELD = "a person has the keyboard"
-
-
-class EndOfStep:
-    """Decides, as a rule, whether more keys can be typed.
-
-    `is_ready` says so, given what the pane is doing and since when, in seconds, this is waited for.
-    What was printed before the keys must be in the log by then, if this `drains`.
+    If this `drains`, the log then contains all that was printed before. False: they can't be typed,
+    since the program has ended, a person has the keyboard, or `stop_pattern` matches.
     """
+    if moment.match or moment.ending or moment.has_person:
+        return False
+    if moment.activity is None:
+        return Need.LOOK
+    if not is_ready(moment.activity, moment.now - begin):
+        return None
+    return Need.DRAIN if drains and moment.is_drained is None else True
 
-    def __init__(self, begin: float, is_ready: IsReady, *, drains: bool) -> None:
-        self._begin = begin
-        self._is_ready = is_ready
-        self._drains = drains
 
-    def __call__(self, moment: Moment) -> _End | Need | None:
-        """Return why the wait is over at this moment."""
-        if moment.match is MatchReason.STOPPED:
-            return _End.STOPPED
-        if moment.ending:
-            return _End.ENDED
-        if moment.has_person:
-            return _End.HELD
-        if moment.activity is None:
-            return Need.LOOK
-        if not self._is_ready(moment.activity, moment.now - self._begin):
-            return None
-        return Need.DRAIN if self._drains and moment.is_drained is None else _End.READY
+def is_ready_for(
+    step: Keystrokes, times: Times, before: Snapshot, activity: Activity, waited_s: float
+) -> bool:
+    """Return whether a program is ready for a step; `before` is from before the previous one."""
+    if step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s):
+        return True
+    return is_ready_for_step(times, activity, before, waited_s)
 
 
 async def _wait_until(
@@ -368,17 +355,16 @@ async def _wait_until(
         return MatchReason.STOPPED if await observation.has_stopped_at(end) else None
 
     begin = pane.clock.now()
-    rule = EndOfStep(begin, is_ready, drains=drains)
-    end, moment = await until(pane, rule, begin + timeout_s, read)
-    if end is _End.READY:
+    rule = partial(can_type, is_ready, begin, drains=drains)
+    is_now_ready, moment = await until(pane, rule, begin + timeout_s, read)
+    if is_now_ready:
         return None, moment
-    if end is _End.HELD:
-        pane.keyboard.check_free()
+    if moment.match:
+        return "stop_pattern matches", moment
     if moment.ending:
         verb = "was " if moment.ending.was_killed else ""
         return f"the program {verb}{moment.ending}", moment
-    if end:
-        return end.value, moment
+    pane.keyboard.check_free()
     program, blocked = "the program", None
     if moment.activity:
         program = moment.activity.snapshot.foreground or program
@@ -387,27 +373,20 @@ async def _wait_until(
     return (f"{why_not}; {blocked}" if blocked else why_not), moment
 
 
-def is_ready_for(
-    step: Keystrokes, times: Times, before: Snapshot, activity: Activity, waited_s: float
-) -> bool:
-    """Return whether a program is ready for a step; `before` is from before the previous one."""
-    if step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s):
-        return True
-    return is_ready_for_step(times, activity, before, waited_s)
-
-
-def is_ready_for_secret(times: Times, activity: Activity, _waited_s: float) -> bool:
-    """Return whether hidden input is awaited, or can't be before something else is typed."""
-    return activity.awaits is Awaits.HIDDEN_INPUT or never_hides(times, activity)
-
-
 async def _wait_for_readers(
     pane: Pane, timeout_s: float, observation: Observation | None
 ) -> tuple[str | None, Readers]:
-    """Wait until hidden input is awaited; return None, or why it is not, and who reads it."""
+    """Wait until hidden input is awaited, or can't be before something else is typed.
+
+    Return None, or why it is not awaited; and who reads it.
+    """
     await pane.check_running()
-    is_ready = partial(is_ready_for_secret, pane.clock.times)
-    why_not, moment = await _wait_until(pane, is_ready, timeout_s, observation)
+    times = pane.clock.times
+
+    def is_settled(activity: Activity, _: float) -> bool:
+        return activity.awaits is Awaits.HIDDEN_INPUT or never_hides(times, activity)
+
+    why_not, moment = await _wait_until(pane, is_settled, timeout_s, observation)
     activity = moment.activity
     if why_not or activity is None:
         return why_not, frozenset()

@@ -19,8 +19,9 @@ from tmux_debug_mcp.vt.keys import INTERRUPT
 
 from .looking.activity import Activity, Snapshot
 from .pane import Pane
+from .prompts import AtPrompt
 from .shells.dialects import OTHER_SHELLS, SHELLS, Shell, shell_of
-from .watching import Moment, Need, until
+from .watching import Later, Moment, Need, until
 
 
 class StopAction(Enum):
@@ -37,8 +38,7 @@ class StopAction(Enum):
 class StopPlan:
     """Decides, as a rule, how to stop what runs in a shell until the shell itself has the terminal.
 
-    - It has stopped when the shell is at its prompt, or has ended; a shell whose prompts we can't
-      recognize, when it has the terminal.
+    - It has stopped when the shell is at its prompt, or has ended.
     - Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
     - If another program follows one that was signalled, the shell runs a loop or a list, which only
       C-c ends. So the shell is interrupted, too.
@@ -59,21 +59,21 @@ class StopPlan:
         self._signalled_at = math.inf
         self._restored_at = -math.inf
 
-    def step(
-        self, activity: Activity, now: float, *, is_interactive: bool, is_other_shell: bool = False
-    ) -> StopAction | None:
-        """Return what to do now, given the next look and its time in seconds; None for nothing.
-
-        `is_interactive` says that a shell in the foreground takes commands from the terminal, and
-        `is_other_shell` that one of OTHER_SHELLS is there.
-        """
-        if activity.snapshot.is_over or activity.shell or is_other_shell:
+    def __call__(self, moment: Moment) -> StopAction | Need | None:
+        """Return what to do at this moment; None for nothing."""
+        if moment.ending:
             return StopAction.END
-        action = self._act(activity.snapshot, now, is_interactive=is_interactive)
-        is_told = now >= self._signalled_at + self._times.quiet_s
-        return StopAction.GIVE_UP if not action and is_told and activity.is_awaiting else action
+        if moment.activity is None:
+            return Need.LOOK
+        if moment.activity.snapshot.is_over or moment.activity.shell:
+            return StopAction.END
+        action = self._act(moment.activity.snapshot, moment)
+        is_told = moment.now >= self._signalled_at + self._times.quiet_s
+        is_in_vain = is_told and moment.activity.is_awaiting
+        return StopAction.GIVE_UP if not action and is_in_vain else action
 
-    def _act(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction | None:
+    def _act(self, snapshot: Snapshot, moment: Moment) -> StopAction | None:
+        now = moment.now
         if self._begun_at is None:
             self._begun_at = now
         if snapshot.group != self._group:
@@ -83,7 +83,7 @@ class StopPlan:
         is_steady = now > self._group_since + self._times.steady_s
         if snapshot.group <= 0 or not (is_steady or is_late):
             return None
-        if not is_interactive:
+        if not moment.takes_commands:
             return self._signal_once(snapshot.group, now)
         if self._signalled:
             # Only a shell with a line editor resets the modes that a program left behind.
@@ -124,35 +124,24 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
         return "nothing runs there: the shell is at its prompt"
     clock, times = pane.clock, pane.clock.times
     plan = StopPlan(times, is_interrupt=number == signal.SIGINT)
+    deadline = clock.now() + times.stop_s
 
     def rule(moment: Moment) -> StopAction | Need | None:
-        if moment.activity is None:
-            return StopAction.END if moment.ending else Need.LOOK
-        return plan.step(
-            moment.activity,
-            moment.now,
-            is_interactive=moment.takes_commands,
-            is_other_shell=_is_other_shell(pane),
-        )
+        return StopAction.END if _is_other_shell(pane) else plan(moment)
 
-    deadline = clock.now() + times.stop_s
-    while True:
-        action, moment = await until(pane, rule, deadline)
-        if moment.ending or moment.activity is None:
+    action, moment = await until(pane, rule, deadline)
+    while action:
+        if moment.ending:
             return None
         if action is StopAction.END:
             await pane.flush()
             await pane.drain()
             return None
-        if action is StopAction.GIVE_UP:
-            foreground = moment.activity.snapshot.foreground or "it"
-            awaits = moment.activity.awaits.value if moment.activity.awaits else "input"
-            return f"{foreground} keeps running and awaits {awaits}; {advice}"
-        if action is None:
-            break
-        refusal = await _act(pane, action, moment.activity.snapshot, number)
-        if refusal:
-            return refusal
+        if moment.activity:
+            refusal = await _act(pane, action, moment.activity, number, advice)
+            if refusal:
+                return refusal
+        action, moment = await until(pane, rule, deadline)
     state = await pane.state()
     if not state.is_running:
         return None
@@ -161,20 +150,29 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
 
 async def _is_at_prompt(pane: Pane) -> bool:
     """Return whether the shell is at its prompt to stay: it has read everything typed."""
-    clock, times = pane.clock, pane.clock.times
-    while await pane.terminal.prompt(
-        times.prompt_soon_s, starting_s=times.stop_starting_s
-    ) or _is_other_shell(pane):
-        if pane.terminal.typed_s > times.typed_s:
-            return True
-        await clock.sleep(times.poll_s)
-    return False
+    times = pane.clock.times
+    at_prompt = AtPrompt(pane, times.prompt_soon_s, times.stop_starting_s)
+
+    def stays(moment: Moment) -> bool | Need | Later:
+        answer = _is_other_shell(pane) or at_prompt(moment)
+        if isinstance(answer, Need | Later):
+            return answer
+        if answer and pane.terminal.typed_s <= times.typed_s:
+            return Later(moment.now + times.poll_s)
+        return bool(answer)
+
+    is_at_prompt, _ = await until(pane, stays, math.inf)
+    return bool(is_at_prompt)
 
 
 async def _act(
-    pane: Pane, action: StopAction, snapshot: Snapshot, number: signal.Signals
+    pane: Pane, action: StopAction, activity: Activity, number: signal.Signals, advice: str
 ) -> str | None:
-    """Do what the plan says for a snapshot. Return why that is impossible, or None."""
+    """Do what the plan says for a look. Return why the stop ends with that, or None."""
+    snapshot = activity.snapshot
+    if action is StopAction.GIVE_UP:
+        awaits = activity.awaits.value if activity.awaits else "input"
+        return f"{snapshot.foreground or 'it'} keeps running and awaits {awaits}; {advice}"
     if action is StopAction.REFUSE:
         return "the shell itself is busy, and only SIGINT stops it"
     if action is StopAction.RESTORE:

@@ -19,6 +19,7 @@ from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from tmux_debug_mcp.errors import PaneLostError
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.matching import MatchReason
 
 from .looking.activity import Activity
@@ -67,6 +68,8 @@ class Moment:
         has_person: A person has the keyboard.
         activity: What the pane was doing at a look that was just taken; None if none was.
         takes_commands: A shell in the foreground was started to take commands from the terminal.
+        has_begun: The pane's command had begun before that look, or ended.
+        has_children: The shell in the foreground had children before that look.
         is_drained: The log contains all that was printed before that look; False if it is late,
             None if that was not asked.
         ports: The ports on which the pane's processes listen; None if that was not asked.
@@ -83,6 +86,8 @@ class Moment:
     has_person: bool = False
     activity: Activity | None = None
     takes_commands: bool = False
+    has_begun: bool = True
+    has_children: bool = False
     is_drained: bool | None = None
     ports: frozenset[int] | None = None
     runs_others: bool | None = None
@@ -150,6 +155,7 @@ class _Watch:
         self._begun_at = pane.clock.now()
         self._look_at = -math.inf
         self._activity: Activity | None = None
+        self._before = True, False
 
     async def ask(self, rule: Rule[V]) -> tuple[V | Later | None, Moment]:
         """Ask a rule about this moment, and find out all that it needs to know."""
@@ -199,13 +205,24 @@ class _Watch:
 
     async def _looked(self, moment: Moment) -> Moment:
         """Look at the pane. Output wakes a watch much more often than it is worth looking."""
-        clock = self._pane.clock
+        clock, terminal = self._pane.clock, self._pane.terminal
         if self._activity is None or clock.now() >= self._look_at:
-            self._activity = await self._pane.terminal.observe(self._begun_at)
+            # Read first: if a command begins in between, or a last child ends, the look shows that
+            # it is there, or that the shell has run.
+            shell = self._activity.snapshot.shell if self._activity else None
+            has_children = shell is not None and bool(processes.children(shell.pid))
+            self._before = terminal.has_begun(), has_children
+            self._activity = await terminal.observe(self._begun_at)
             self._look_at = clock.now() + clock.times.min_look_s
+        has_begun, has_children = self._before
         shell = self._activity.snapshot.shell
-        takes_commands = shell is not None and shell.is_interactive()
-        return replace(moment, activity=self._activity, takes_commands=takes_commands)
+        return replace(
+            moment,
+            activity=self._activity,
+            takes_commands=shell is not None and shell.is_interactive(),
+            has_begun=has_begun,
+            has_children=has_children,
+        )
 
     def next_at(self, answer: Later | None, moment: Moment) -> float:
         """Return when to ask again even without news."""

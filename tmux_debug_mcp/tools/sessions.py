@@ -14,6 +14,7 @@ from tmux_debug_mcp.logs.archive import names_run
 from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.recording import Recording
 from tmux_debug_mcp.panes.watching import rest
 
@@ -101,7 +102,7 @@ async def wait_for_first_look(pane: Pane, command: str | None = None) -> None:
     if command:
         await rest(pane, pane.clock.times.early_death_s)
     else:
-        await pane.terminal.prompt(pane.clock.times.prompt_soon_s)
+        await prompt(AtPrompt(pane, pane.clock.times.prompt_soon_s))
 
 
 class Recordings:

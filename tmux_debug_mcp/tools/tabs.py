@@ -25,6 +25,7 @@ from tmux_debug_mcp.panes.creation import (
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, MAX_WAITING, turn
@@ -452,7 +453,7 @@ async def start_process(
     lines = lines_of(command, append_newline=append_newline)
     async with turn(pane, pane.clock.times.turn_s):
         foreground = (await pane.state()).foreground or "a program"
-        is_shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s) is not None
+        is_shell = await prompt(AtPrompt(pane, pane.clock.times.prompt_soon_s)) is not None
         sent = await send(pane, lines)
     remarks = typing_remarks(lines, None if is_shell else foreground)
     if sent.why_not:

@@ -1,4 +1,4 @@
-"""The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt."""
+"""The terminal of a pane over time: what snapshots of it show, one after the other."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterable
@@ -10,7 +10,6 @@ from tmux_debug_mcp.linux.blocking import Blocked, blocked_on
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.printable import plain_name
 
@@ -20,8 +19,6 @@ from .activity import (
     Snapshot,
     Waiting,
     is_read,
-    is_worth_waiting,
-    prompting,
 )
 from .snapshot import has_run, look
 
@@ -34,6 +31,7 @@ class Terminal:
     share `outside`.
 
     Attributes:
+        known_shells: The shells that were at their prompt before, by `Shell.start`.
         before_typing: The last snapshot before something was typed, None if nothing was.
         wait_number: How many different waits for the terminal were seen.
     """
@@ -58,9 +56,7 @@ class Terminal:
         self._blocked: Blocked | None = None
         self._blocked_key: object = None
         self._blocked_since = -math.inf
-        # The shells that were at their prompt before, by `Shell.start`.
-        self._known_shells: set[tuple[int, int]] = set()
-        self._made_at = self._clock.now()
+        self.known_shells: set[tuple[int, int]] = set()
         self._is_begun = False  # its command has called execve(2), or has ended
         self._last: Snapshot | None = None
         self.wait_number = 0
@@ -190,78 +186,7 @@ class Terminal:
         """Seconds since tmux took what was typed, infinite if nothing was."""
         return self._clock.now() - self._typed_at
 
-    async def prompt(
-        self,
-        timeout_s: float,
-        *,
-        starting_s: float | None = None,
-        is_to_run: bool = False,
-        is_sure: bool = True,
-    ) -> Shell | None:
-        """Return the shell in the foreground once it is at its prompt.
-
-        None if no shell is in the foreground or it does not reach its prompt in time. A shell that
-        has been at its prompt before gets `timeout_s`, but at least 0.5 s while it is at work. A
-        new one gets `starting_s` while it is busy; by default `Times.starting_s`. With `is_to_run`,
-        the wait also covers the programs that a starting shell runs itself. Without `is_sure`, one
-        snapshot is enough for a shell that has been at its prompt before.
-        """
-        since = self._clock.now()
-        if starting_s is None:
-            starting_s = self._times.starting_s
-        begun_at: float | None = None  # when a shell was first seen in the foreground
-        deadline = self._clock.now() + timeout_s
-        has_children = False
-        while await self._wait_for_shell(deadline, self._made_at + starting_s):
-            if not is_sure:
-                activity = self.look(since)
-                likely = prompting(activity.snapshot) if activity.is_likely else None
-                if likely and likely.start in self._known_shells:
-                    return likely
-            activity = await self.observe(since)
-            if activity.shell:
-                self._known_shells.add(activity.shell.start)
-                return activity.shell
-            shell = activity.snapshot.shell
-            if shell is None:
-                return None
-            is_starting = shell.start not in self._known_shells and shell.is_interactive()
-            now = self._clock.now()
-            begun_at = now if begun_at is None else begun_at
-            if not is_worth_waiting(
-                self._times,
-                activity,
-                now - begun_at,
-                timeout_s,
-                starting_s,
-                is_starting=is_starting,
-                has_children=has_children,
-            ):
-                return None
-            await self._clock.sleep(self._times.fast_poll_s)
-            # Read before the next snapshot: if the last child ends in between, that snapshot shows
-            # that the shell has run.
-            has_children = is_to_run and bool(processes.children(shell.pid))
-        return None
-
-    async def _wait_for_shell(self, deadline: float, started_at: float) -> bool:
-        """Wait until a shell, which the pane's command may just be starting, is in the foreground.
-
-        Return whether one is. Once the command runs as another program, give up at the deadline,
-        or as soon as the pane is `Times.young_s` old. Before that, give up at the deadline or at
-        `started_at`, whichever is later.
-        """
-        while foreground_shell(self._leader.pid) is None:
-            now = self._clock.now()
-            if self._has_begun():
-                if now >= min(deadline, self._made_at + self._times.young_s):
-                    return False
-            elif now >= max(deadline, started_at):
-                return False
-            await self._clock.sleep(self._times.fast_poll_s)
-        return True
-
-    def _has_begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Return whether the pane's command has called execve(2), or has ended."""
         if not self._is_begun:
             leader = processes.read_living(self._leader.pid, self._leader.starttime)

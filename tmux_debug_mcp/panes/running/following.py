@@ -22,7 +22,7 @@ from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 
-from .giving import MAX_INTERRUPTS, MAX_PROMPT_BYTES, interrupt, last_exit_code
+from .giving import MAX_INTERRUPTS, MAX_PROMPT_BYTES, has_started_shell, interrupt, last_exit_code
 
 # The exit code that shells report for a command that SIGINT ended.
 _INTERRUPTED = 130
@@ -64,7 +64,7 @@ class EndOfRun:
             return Reason.DONE
         if moment.activity is None:
             return Need.LOOK
-        if moment.activity.shell and moment.takes_commands:
+        if has_started_shell(moment, None):
             return Reason.SHELL_STARTED
         if self._awaits(moment.activity):
             return Need.DRAIN if moment.is_drained is None else Reason.INPUT
@@ -112,10 +112,7 @@ class EndOfJob(EndOfRun):
         if has_begun:
             if moment.activity is None:
                 return Need.LOOK
-            # If the shell that runs the job has just ended, this is the shell that started it.
-            shell = moment.activity.shell
-            is_other = shell is not None and shell != job.shell and moment.takes_commands
-            if is_other and job.shell.is_running():
+            if has_started_shell(moment, job):
                 return Reason.SHELL_STARTED
             if self._awaits(moment.activity) and not job.is_done():
                 return Need.DRAIN if moment.is_drained is None else Reason.INPUT

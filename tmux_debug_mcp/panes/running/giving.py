@@ -29,8 +29,10 @@ from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import clean_text, may_be_answered
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_complete, may_go_on
 from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 from tmux_debug_mcp.vt.keys import INTERRUPT
 
 # How many calls may wait for their turn in one pane.
@@ -84,23 +86,27 @@ async def wait_until_free(pane: Pane) -> None:
     Raises:
         BusyError: It still runs.
     """
-    clock, times, jobs = pane.clock, pane.clock.times, pane.jobs
-    deadline = clock.now() + times.prompt_s
-    _return_to_outer_job(pane)
-    while jobs.last and not _is_over(jobs.last, times):
-        job = jobs.last
-        await pane.check_running()
-        if await has_started_shell(pane, job):
-            # The shell that it started is free until that shell ends. Another call may have put
-            # the job aside while this one looked at the pane.
-            if jobs.last is job:
-                jobs.outer.append(job)
-                jobs.last = None
-            return
-        if not _may_end_soon(pane, job) or clock.now() > deadline:
-            raise _busy(pane, job)
-        await clock.sleep(times.poll_s)
+    times, jobs = pane.clock.times, pane.jobs
+
+    def is_free(moment: Moment) -> bool | Need | Later:
         _return_to_outer_job(pane)
+        job = jobs.last
+        if job is None or moment.ending or _is_over(job, times):
+            return True
+        if moment.activity is None:
+            return Need.LOOK
+        if has_started_shell(moment, job):
+            # The shell that it started is free until that shell ends.
+            jobs.outer.append(job)
+            jobs.last = None
+            return True
+        return Later(moment.now + times.poll_s) if _may_end_soon(pane, job) else False
+
+    is_now_free, _ = await until(pane, is_free, pane.clock.now() + times.prompt_s)
+    if jobs.last and not _is_over(jobs.last, times):
+        await pane.check_running()
+        if not is_now_free:
+            raise _busy(pane, jobs.last)
     if jobs.last:
         jobs.last.remove()
 
@@ -146,14 +152,13 @@ def _return_to_outer_job(pane: Pane) -> None:
         jobs.last = jobs.outer.pop()
 
 
-async def has_started_shell(pane: Pane, job: Job | None) -> bool:
+def has_started_shell(moment: Moment, job: Job | None) -> bool:
     """Return whether a job, or else the pane's command, started a shell that is at its prompt."""
-    shell = foreground_shell(pane.leader.pid)
-    if shell is None or (job and shell == job.shell) or not shell.is_interactive():
+    shell = moment.activity.shell if moment.activity else None
+    if shell is None or not moment.takes_commands:
         return False
-    is_at_prompt = await pane.terminal.prompt(0.0, starting_s=0.0) == shell
     # If the shell that runs the job has just ended, this is the shell that started it.
-    return is_at_prompt and (job is None or job.shell.is_running())
+    return job is None or (shell != job.shell and job.shell.is_running())
 
 
 async def at_prompt(pane: Pane, deadline: float) -> Shell:
@@ -167,16 +172,10 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
         ForeignShellError: It is another user's, or sees other files than we do.
         PaneExitedError: The pane's program has just ended.
     """
-    clock, times = pane.clock, pane.clock.times
-    begin = clock.now()
-    while True:
-        starting_s = max(0.0, deadline - clock.now())
-        timeout_s = min(times.prompt_s, starting_s)
-        shell = await pane.terminal.prompt(timeout_s, starting_s=starting_s, is_to_run=True)
-        # A program that a prompt hook runs has the terminal for a while.
-        if shell or clock.now() >= min(begin + times.prompt_s, deadline):
-            break
-        await clock.sleep(times.poll_s)
+    starting_s = max(0.0, deadline - pane.clock.now())
+    timeout_s = min(pane.clock.times.prompt_s, starting_s)
+    # A program that a prompt hook runs has the terminal for a while.
+    shell = await prompt(AtPrompt(pane, timeout_s, starting_s, to_run=True, other_s=timeout_s))
     if shell is None:
         raise await _no_prompt(pane)
     if not processes.shares_our_files(shell.pid):
@@ -197,13 +196,12 @@ async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
     if await _may_have_text(pane, shell):
         # A shell that just got Escape may swallow a C-c.
         size = pane.log.size
-        async with pane.subscribe() as subscription:
-            for _ in range(MAX_INTERRUPTS):
-                await pane.keyboard.press(INTERRUPT)
-                await subscription.wait(times.escape_s)
-                if pane.log.size > size:
-                    break
-        cleared = await pane.terminal.prompt(times.take_s)
+        for _ in range(MAX_INTERRUPTS):
+            await pane.keyboard.press(INTERRUPT)
+            deadline = clock.now() + times.escape_s
+            if (await until(pane, lambda moment: moment.size > size or None, deadline))[0]:
+                break
+        cleared = await prompt(AtPrompt(pane, times.take_s))
         if cleared is None:
             raise await _no_prompt(pane)
         shell = cleared
@@ -258,19 +256,18 @@ async def _last_line(log: Log, start: int, end: int) -> str:
 
 async def _no_prompt(pane: Pane) -> ToolError:
     """Return the error that names what has the terminal instead of a shell at its prompt."""
-    clock, times = pane.clock, pane.clock.times
-    deadline = clock.now() + times.ending_s
-    while True:
-        shell = foreground_shell(pane.leader.pid)
-        if shell:
-            break
-        await pane.check_running()
-        foreground = (await pane.state()).foreground
-        if foreground or clock.now() > deadline:
-            return NotAtPromptError(pane.id, foreground or "a program")
-        await clock.sleep(times.poll_s)
-    state = await pane.state()
-    if shell.is_interactive() and state.pid in (None, shell.pid):
+
+    def is_known(moment: Moment) -> bool | Need | None:
+        if moment.ending:
+            return True
+        if moment.activity is None:
+            return Need.LOOK
+        return bool(moment.activity.snapshot.shell or moment.activity.snapshot.foreground) or None
+
+    await until(pane, is_known, pane.clock.now() + pane.clock.times.ending_s)
+    await pane.check_running()
+    shell, state = foreground_shell(pane.leader.pid), await pane.state()
+    if shell and shell.is_interactive() and state.pid in (None, shell.pid):
         return ShellNotReadyError(pane.id, shell.name)
     return NotAtPromptError(pane.id, state.foreground or "a program")
 
@@ -323,11 +320,14 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
 async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
     """Return the exit code of the last command of a shell at its prompt, None without an answer."""
     job = await give(pane, shell, "# exit code")
-    async with pane.subscribe() as subscription:
-        with pane.clock.move_on_after(pane.clock.times.interrupt_s):
-            while not job.is_done():
-                await subscription.wait(pane.clock.times.job_poll_s)
-            await pane.drain()
+    times = pane.clock.times
+
+    def is_done(moment: Moment) -> bool | Need | Later:
+        if not job.is_done():
+            return Later(moment.now + times.job_poll_s)
+        return Need.DRAIN if moment.is_drained is None else True
+
+    await until(pane, is_done, pane.clock.now() + times.interrupt_s)
     job.settle()
     job.remove()
     return job.code_before

@@ -1,0 +1,85 @@
+"""The prompt of the shell in a pane: whether the shell is at it, or reaches it soon."""
+
+import math
+
+from .looking.activity import is_worth_waiting, prompting
+from .pane import Pane
+from .shells.dialects import Shell, foreground_shell
+from .watching import Later, Moment, Need, until
+
+
+class AtPrompt:
+    """Decides, as a rule, that the shell in the foreground is at its prompt, or won't reach it.
+
+    A shell that has been at its prompt before gets `timeout_s`, but at least `Times.coming_s` while
+    it is at work. A new one gets `starting_s` while it is busy; if it is asked `to_run` something,
+    also while it runs programs itself. Another program may have the terminal for `other_s`; before
+    the pane's command has begun, for `starting_s`.
+    """
+
+    def __init__(
+        self,
+        pane: Pane,
+        timeout_s: float,
+        starting_s: float | None = None,
+        *,
+        to_run: bool = False,
+        other_s: float = 0.0,
+    ) -> None:
+        self.pane = pane
+        self._times = times = pane.clock.times
+        self._timeout_s = timeout_s
+        self._starting_s = times.starting_s if starting_s is None else starting_s
+        self._to_run = to_run
+        begin, made_at = pane.clock.now(), pane.started_at
+        # How long another program may have the terminal: the pane's command, or what is before it.
+        self.other_until = max(min(begin + timeout_s, made_at + times.young_s), begin + other_s)
+        self._before_until = max(begin + timeout_s, made_at + self._starting_s)
+        self._seen_at: float | None = None  # when a shell was first seen in the foreground
+
+    def __call__(self, moment: Moment) -> Shell | bool | Need | Later:
+        """Return the shell at its prompt; False if none reaches it."""
+        now, activity = moment.now, moment.activity
+        if moment.ending:
+            return False
+        if activity is None:
+            return Need.LOOK
+        if activity.shell:
+            return activity.shell
+        shell = activity.snapshot.shell
+        if shell is None:
+            is_coming = now < (self.other_until if moment.has_begun else self._before_until)
+        else:
+            self._seen_at = now if self._seen_at is None else self._seen_at
+            is_known = shell.start in self.pane.terminal.known_shells
+            is_coming = is_worth_waiting(
+                self._times,
+                activity,
+                now - self._seen_at,
+                self._timeout_s,
+                self._starting_s,
+                is_starting=moment.takes_commands and not is_known,
+                has_children=self._to_run and moment.has_children,
+            )
+        return Later(now + activity.look_again_s) if is_coming else False
+
+
+async def prompt(rule: AtPrompt, most_s: float = math.inf, *, is_sure: bool = True) -> Shell | None:
+    """Return the shell in the foreground once it is at its prompt, None if it does not reach it.
+
+    Without `is_sure`, one look is enough for a shell that has been at its prompt before.
+    """
+    pane, terminal, now = rule.pane, rule.pane.terminal, rule.pane.clock.now()
+    is_over = now >= rule.other_until and terminal.has_begun()
+    if is_over and foreground_shell(pane.leader.pid) is None:
+        return None
+    if not is_sure:
+        activity = terminal.look()
+        likely = prompting(activity.snapshot) if activity.is_likely else None
+        if likely and likely.start in terminal.known_shells:
+            return likely
+    shell, _ = await until(pane, rule, now + most_s)
+    if not isinstance(shell, Shell):
+        return None
+    terminal.known_shells.add(shell.start)
+    return shell
