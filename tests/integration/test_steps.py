@@ -9,12 +9,15 @@ from pathlib import Path
 
 import anyio
 import pytest
-from clocks import with_times
+from clocks import SkippingClock, with_times
 from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, until
 
 from tmux_debug_mcp.clock import Times
+from tmux_debug_mcp.errors import SecretNotAwaitedError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.vt.steps import steps
 
 CALC = python("""
 stack = []
@@ -387,3 +390,28 @@ async def test_steps_without_time_to_wait_stop_at_the_first_that_is_not_awaited(
         "send_keys", pane_id=pane_id, keys=["one Enter", "two Enter"], timeout_s=0
     )
     assert confirmation.startswith("Sent 1 of 2 steps")
+
+
+@pytest.mark.parametrize("clock", [SkippingClock()], ids=["skipping"])
+async def test_time_of_the_first_step_begins_with_its_call(
+    tools: Tools, clock: SkippingClock
+) -> None:
+    await tools.create("sleep 1000")
+    [pane] = tools.engine.panes
+    told: list[str] = []
+
+    async def send_secret() -> None:
+        with pytest.raises(SecretNotAwaitedError) as error:
+            await send(pane, steps("hunter2\n"), 30, is_secret=True)
+        told.append(str(error.value))
+
+    async with anyio.create_task_group() as tasks:
+        async with pane.keyboard.in_sequence(1):
+            tasks.start_soon(send_secret)
+            await eventually(lambda: pane.keyboard.sequence.statistics().tasks_waiting > 0)
+            clock.skip(20)
+        await eventually(lambda: pane.subscribers > 0)
+        clock.skip(10)
+
+    [found] = re.findall(r"after ([\d.]+) s, sleep is not reading input", told[0])
+    assert float(found) <= 10

@@ -10,13 +10,14 @@ import pytest
 from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, until
 
 from tmux_debug_mcp.errors import PaneLostError, StorageError, ToolError
-from tmux_debug_mcp.panes.hidden_input import check_hidden_input
+from tmux_debug_mcp.panes import people
+from tmux_debug_mcp.panes.hidden_input import Readers, check_hidden_input
 from tmux_debug_mcp.panes.keyboard import Keyboard
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.people import type_secret
 from tmux_debug_mcp.tmux.client import ControlClient
-from tmux_debug_mcp.vt.keys import Keystrokes
+from tmux_debug_mcp.vt.keys import INTERRUPT, Keystrokes
 
 # What has been mangled on its way through tmux, a shell, a lexer or a terminal.
 TRICKY = [
@@ -213,6 +214,21 @@ async def test_secret_that_the_terminal_shows_is_told(
         await type_secret(pane, "hunter2", await check_hidden_input(pane))
 
     await tools.shows("debug-1", "got 7")
+
+
+async def test_interrupt_goes_out_while_it_is_looked_who_awaits_a_secret(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane = await asking(tools)
+    readers = await check_hidden_input(pane)
+
+    async def interrupt_and_check(pane: Pane) -> Readers:
+        await pane.keyboard.press(INTERRUPT)
+        return await check_hidden_input(pane)
+
+    monkeypatch.setattr(people, "check_hidden_input", interrupt_and_check)
+    with pytest.raises(ToolError), anyio.fail_after(PATIENCE_S):
+        await type_secret(pane, "hunter2", readers)
 
 
 async def test_hidden_input_is_awaited_though_output_is_late_in_the_log(

@@ -15,6 +15,7 @@ import anyio
 
 from tmux_debug_mcp.errors import (
     CommandError,
+    NotAwaitedError,
     PaneNotFoundError,
     TmuxGoneError,
     ToolError,
@@ -216,8 +217,10 @@ async def type_secret(pane: Pane, secret: str, readers: Readers) -> None:
             f"The secret has {size} bytes, but a terminal line holds {MAX_SECRET_BYTES}. Nothing "
             "was typed. Give it to the program in a file."
         )
+    await check_hidden_input(pane)
     async with pane.keyboard.lock:
-        await check_hidden_input(pane)
+        if pane.terminal.look().awaits is not Awaits.HIDDEN_INPUT:
+            raise NotAwaitedError(pane.id)
         modes = terminals.modes(pane.leader.pid)
         if modes and set(modes.special_characters) & set(secret.encode()):
             # This goes on record, so it does not say which one.

@@ -77,10 +77,11 @@ async def send(
     """Send one or more steps, each as soon as the program is ready for it.
 
     `resize` runs before them and counts as the first step, so `steps` may then be empty. Each step
-    but the first waits for the program until the timeout. If the text `is_secret`, each step with
-    text, the first one, too, waits until hidden input is awaited. A step that can't be sent is an
-    error only if it is the first. With a matcher, even one without patterns, the pane is observed
-    from the first step on, and no step is sent once its `stop_pattern` has matched.
+    waits for the program, for `timeout_s` at most; the first one, whose time begins with the call,
+    only for a shell that is about to read. If the text `is_secret`, each step with text waits until
+    hidden input is awaited. A step that can't be sent is an error only if it is the first. With a
+    matcher, even one without patterns, the pane is observed from the first step on, and no step is
+    sent once its `stop_pattern` has matched.
 
     Raises:
         BusyError: Another call is still sending steps to this pane at the timeout.
@@ -90,20 +91,21 @@ async def send(
         SignalError: The first step is a signal that can't be sent.
     """
     # Interrupts may come between the steps of another call.
+    begin = pane.clock.now()
     if all(step.interrupts for step in steps):
-        return await _send_steps(pane, steps, timeout_s, matcher, resize, is_secret=is_secret)
+        return await _send_steps(pane, steps, begin, timeout_s, matcher, resize, is_secret)
     async with pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s)):
-        return await _send_steps(pane, steps, timeout_s, matcher, resize, is_secret=is_secret)
+        return await _send_steps(pane, steps, begin, timeout_s, matcher, resize, is_secret)
 
 
 async def _send_steps(
     pane: Pane,
     steps: Sequence[Keystrokes],
+    begin: float,
     timeout_s: float,
     matcher: Matcher | None,
     resize: Resize | None,
-    *,
-    is_secret: bool,
+    is_secret: bool,  # noqa: FBT001  as in `send`
 ) -> Sending:
     sending = Sending()
     if resize:
@@ -111,15 +113,17 @@ async def _send_steps(
     before: Snapshot | None = None
     for number, step in enumerate(steps):
         readers: Readers | None = None
+        # The first one has waited for the turn of this call, too.
+        deadline = (pane.clock.now() if number else begin) + timeout_s
         try:
             if is_secret and step.text:
                 sending.why_not, readers = await _wait_for_readers(
-                    pane, timeout_s, sending.observation
+                    pane, _left_s(pane, deadline), sending.observation
                 )
                 if sending.why_not and not number:
                     raise SecretNotAwaitedError(pane.id, sending.why_not)
             elif before is None:
-                await _wait_for_prompt(pane, step, timeout_s)
+                await _wait_for_prompt(pane, step, _left_s(pane, deadline))
             else:
                 is_ready = partial(is_ready_for, step, pane.clock.times, before)
                 # What the last step printed belongs to that step.
@@ -127,7 +131,7 @@ async def _send_steps(
                     pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
                 )
             if not sending.why_not:
-                before = await _send_one(pane, step, sending, matcher, timeout_s, readers)
+                before = await _send_one(pane, step, sending, matcher, deadline, readers)
             if sending.why_not:
                 break
         except ToolError as error:
@@ -137,6 +141,11 @@ async def _send_steps(
             sending.why_not = str(error).removesuffix(".")
             break
     return sending
+
+
+def _left_s(pane: Pane, deadline: float) -> float:
+    """Return the time until then, as results tell it."""
+    return round(max(0.0, deadline - pane.clock.now()), 3)
 
 
 async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher | None) -> None:
@@ -192,7 +201,7 @@ async def _send_one(
     step: Keystrokes,
     sending: Sending,
     matcher: Matcher | None,
-    timeout_s: float,
+    deadline: float,
     readers: Readers | None,
 ) -> Snapshot:
     """Send one whole step now. Return the snapshot from just before its end.
@@ -229,7 +238,7 @@ async def _send_one(
     before = sent.before
     if not is_whole:
         try:
-            before = await _press_after_text(pane, step, before, timeout_s)
+            before = await _press_after_text(pane, step, before, deadline)
         except ToolError as error:
             was_not = "may not be" if isinstance(error, TmuxStuckError) else "was not"
             why_not = str(error).removesuffix(".")
@@ -252,7 +261,7 @@ async def _has_text_box(pane: Pane, before: Snapshot) -> bool:
 
 
 async def _press_after_text(
-    pane: Pane, step: Keystrokes, before: Snapshot, timeout_s: float
+    pane: Pane, step: Keystrokes, before: Snapshot, deadline: float
 ) -> Snapshot:
     """Press the keys of a step as a write of their own, once its text was read and a moment later.
 
@@ -265,7 +274,7 @@ async def _press_after_text(
     sent = keyboard.last_sent
     await pane.flush()  # tmux has written the text
     is_read = partial(has_read_text, times, before)
-    timeout_s = max(timeout_s, times.traced_s)
+    timeout_s = max(_left_s(pane, deadline), times.traced_s)
     why_not, _ = await _wait_until(pane, is_read, timeout_s, drains=False)
     if why_not:
         raise ToolError(why_not)
