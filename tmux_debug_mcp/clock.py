@@ -92,8 +92,6 @@ class Times:
     interrupt_s: float = 2.0
     # The same for programs that read C-c as a key.
     key_interrupt_s: float = 0.5
-    # The end of a program is known a few milliseconds after it loses the terminal.
-    ending_s: float = 0.5
 
     # Waits for output.
     # Minimum pause after much output.

@@ -16,7 +16,6 @@ from tmux_debug_mcp.panes.looking.activity import (
     awaited,
     has_text_box,
     is_ready_for_step,
-    is_worth_waiting,
     prompting,
 )
 from tmux_debug_mcp.panes.shells.dialects import (
@@ -341,34 +340,6 @@ def test_looks_become_rarer_while_nothing_happens() -> None:
 
     assert waits == sorted(waits)
     assert waits[0] < waits[-1]
-
-
-@pytest.mark.parametrize(
-    ("is_starting", "has_children", "same_s", "waited_s", "is_worth_it"),
-    [
-        (False, False, 0.01, 0.01, True),  # on its way
-        (False, False, 0.2, 0.2, False),  # quiet for longer than the patience with it
-        (False, False, 0.0, 0.6, False),  # at work for long
-        (True, False, 0.1, 5.0, True),  # it reads its settings
-        (True, False, 0.6, 5.0, False),  # it asks for something
-        (True, True, 0.6, 5.0, True),  # it runs something
-        (True, True, 0.6, 11.0, False),
-    ],
-)
-def test_shell_is_waited_for_as_long_as_it_comes(
-    *, is_starting: bool, has_children: bool, same_s: float, waited_s: float, is_worth_it: bool
-) -> None:
-    activity = replace(ActivityTracker(TIMES).step(READING, 0.0), same_s=same_s)
-    found = is_worth_waiting(
-        TIMES,
-        activity,
-        waited_s,
-        patience_s=0.05,
-        starting_s=10.0,
-        is_starting=is_starting,
-        has_children=has_children,
-    )
-    assert found == is_worth_it
 
 
 def stop(

@@ -376,3 +376,31 @@ def test_shell_is_waited_for_until_it_is_at_its_prompt(
         assert OUTER
         pane.terminal.known_shells.add(OUTER.start)
         assert told(rule(replace(moment, now=at_s + 0.6))) is False
+
+
+@pytest.mark.parametrize(
+    ("is_starting", "has_children", "same_s", "waited_s", "is_worth_it"),
+    [
+        (False, False, 0.01, 0.01, True),  # on its way
+        (False, False, 0.2, 0.2, False),  # quiet for longer than the patience with it
+        (False, False, 0.0, 0.6, False),  # at work for long
+        (True, False, 0.1, 5.0, True),  # it reads its settings
+        (True, False, 0.6, 5.0, False),  # it asks for something
+        (True, True, 0.6, 5.0, True),  # it runs something
+        (True, True, 0.6, 11.0, False),
+    ],
+)
+def test_shell_is_waited_for_as_long_as_it_comes(
+    pane: StagedPane,
+    *,
+    is_starting: bool,
+    has_children: bool,
+    same_s: float,
+    waited_s: float,
+    is_worth_it: bool,
+) -> None:
+    rule = AtPrompt(pane, 0.05, 10.0, to_run=True)
+    activity = replace(seen(STARTING), same_s=same_s)
+    moment = Moment(0.0, activity=activity, takes_commands=is_starting, has_children=has_children)
+    rule(moment)
+    assert isinstance(rule(replace(moment, now=waited_s)), Later) is is_worth_it

@@ -2,7 +2,7 @@
 
 import math
 
-from .looking.activity import is_worth_waiting, prompting
+from .looking.activity import prompting
 from .pane import Pane
 from .shells.dialects import Shell, foreground_shell
 from .watching import Later, Moment, Need, until
@@ -51,16 +51,14 @@ class AtPrompt:
             is_coming = now < (self.other_until if moment.has_begun else self._before_until)
         else:
             self._seen_at = now if self._seen_at is None else self._seen_at
+            waited_s = now - self._seen_at
             is_known = shell.start in self.pane.terminal.known_shells
-            is_coming = is_worth_waiting(
-                self._times,
-                activity,
-                now - self._seen_at,
-                self._timeout_s,
-                self._starting_s,
-                is_starting=moment.takes_commands and not is_known,
-                has_children=self._to_run and moment.has_children,
-            )
+            runs_program = self._to_run and moment.has_children
+            is_busy = runs_program or activity.same_s < self._times.asking_s
+            is_starting = moment.takes_commands and not is_known and is_busy
+            is_at_work = activity.same_s < self._timeout_s and waited_s < self._times.coming_s
+            is_coming = waited_s <= self._timeout_s or is_at_work
+            is_coming |= is_starting and waited_s < self._starting_s
         return Later(now + activity.look_again_s) if is_coming else False
 
 

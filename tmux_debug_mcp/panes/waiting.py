@@ -25,7 +25,7 @@ from .observing import SLICE_BYTES, Observation
 from .pane import Pane
 from .reports import Reason, Report, Shows, report
 from .sessions import CallerSession
-from .watching import Later, Moment, Need, at_rest, first_of, until
+from .watching import Later, Moment, Need, at_rest, until
 
 # Begins the observation of a wait, given its pane and its patterns.
 Begin = Callable[[Pane, Matcher], Awaitable[Observation]]
@@ -149,7 +149,14 @@ class EndOfWait:
 
     def __call__(self, moment: Moment) -> Reason | Need | Later | None:
         """Return why the wait ends at this moment."""
-        return first_of(self._rules, moment)
+        later: Later | None = None
+        for rule in self._rules:
+            answer = rule(moment)
+            if isinstance(answer, Later):
+                later = min(later or answer, answer)
+            elif answer:
+                return answer
+        return later
 
     def _stopped_early(self, _: Moment) -> Reason | None:
         return self._early if self._early is Reason.STOPPED else None

@@ -12,7 +12,7 @@ doing. So a rule that depends on it needs looks, and the loop decides how often.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -97,18 +97,6 @@ Rule = Callable[[Moment], V | Need | Later | None]
 # Reads what was printed up to a cursor, given how the program has ended, if it has; returns which
 # pattern matches.
 Read = Callable[[int, State | None], Awaitable[MatchReason | None]]
-
-
-def first_of(rules: Sequence[Rule[V]], moment: Moment) -> V | Need | Later | None:
-    """Ask rules in their order; return the first verdict or need, else the earliest time."""
-    later = Later(math.inf)
-    for rule in rules:
-        answer = rule(moment)
-        if isinstance(answer, Later):
-            later = min(later, answer)
-        elif answer is not None:
-            return answer
-    return later if later.at < math.inf else None
 
 
 async def until(

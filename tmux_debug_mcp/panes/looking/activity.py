@@ -356,28 +356,3 @@ def has_read_text(times: Times, before: Snapshot, activity: Activity, waited_s: 
     # A program that keeps drawing may not be seen to await more.
     is_seen = waited_s >= times.quiet_s and is_read(times, before, after, waited_s)
     return activity.awaits is not None or is_seen
-
-
-def is_worth_waiting(
-    times: Times,
-    activity: Activity,
-    waited_s: float,
-    patience_s: float,
-    starting_s: float,
-    *,
-    is_starting: bool,
-    has_children: bool,
-) -> bool:
-    """Return whether to keep waiting for a shell to reach its prompt.
-
-    A shell that was at its prompt before gets `patience_s`, but up to `times.coming_s` while it
-    does something. One that `is_starting`, interactive and not yet at its prompt, gets up to
-    `starting_s` while it is busy: it does something, or `has_children`, a program that must end
-    first.
-    """
-    is_busy = has_children or activity.same_s < times.asking_s
-    if is_starting and is_busy and waited_s < starting_s:
-        return True
-    if activity.same_s < patience_s and waited_s < times.coming_s:
-        return True
-    return waited_s <= patience_s

@@ -256,15 +256,6 @@ async def _last_line(log: Log, start: int, end: int) -> str:
 
 async def _no_prompt(pane: Pane) -> ToolError:
     """Return the error that names what has the terminal instead of a shell at its prompt."""
-
-    def is_known(moment: Moment) -> bool | Need | None:
-        if moment.ending:
-            return True
-        if moment.activity is None:
-            return Need.LOOK
-        return bool(moment.activity.snapshot.shell or moment.activity.snapshot.foreground) or None
-
-    await until(pane, is_known, pane.clock.now() + pane.clock.times.ending_s)
     await pane.check_running()
     shell, state = foreground_shell(pane.leader.pid), await pane.state()
     if shell and shell.is_interactive() and state.pid in (None, shell.pid):
