@@ -5,7 +5,8 @@
 - Making one: `creation`; `pane.sh` and `environment.py` run in the new pane.
 - Typing: `sending`. Stopping a program: `stopping`. Changing the terminal: `sizing`, `clearing`.
 - Showing a screen: `capturing`, `recording`.
-- Watching: `watching`. Waiting for something: `waiting`. The result: `reports`.
+- Watching: `watching`, the loop that asks rules. A rule stands beside those who need its verdict.
+- Waiting for something: `waiting`. For a prompt: `prompts`. The result: `reports`.
 - Folders below these modules: `shells`, and `looking` on top of it. Above: `running`.
 
 Functions that work on a pane raise PaneLostError once the pane is gone, PaneExitedError if they
