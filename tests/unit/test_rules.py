@@ -176,7 +176,7 @@ def test_rest(moment: Moment, *, answer: bool | Need | None) -> None:
     [
         (AT, LOOK),
         (replace(AT, activity=seen(BUSY)), None),
-        (replace(AT, activity=seen(READING)), DRAIN),
+        (replace(AT, activity=seen(READING)), Need.LOG),
         (replace(AT, activity=seen(READING), is_drained=False), True),
         (replace(AT, activity=seen(READING), is_drained=True, match=STOPPED), False),
         (replace(AT, ending=EXITED), False),
@@ -193,7 +193,7 @@ def test_keys_can_be_typed_when_the_program_is_ready(
         return activity.is_awaiting
 
     assert can_type(is_ready, 9.0, moment) is answer
-    if answer is DRAIN:
+    if answer is Need.LOG:
         assert partial(can_type, drains=False)(is_ready, 9.0, moment) is True
     assert set(asked) <= {1.0}
 

@@ -333,7 +333,7 @@ def can_type(
         return Need.LOOK
     if not is_ready(moment.activity, moment.now - begin):
         return None
-    return Need.DRAIN if drains and moment.is_drained is None else True
+    return Need.LOG if drains and moment.is_drained is None else True
 
 
 def is_ready_for(

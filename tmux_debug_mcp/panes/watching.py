@@ -37,13 +37,16 @@ class Need(Enum):
 
     Attributes:
         LOOK: What the pane is doing: `activity`.
-        DRAIN: Whether the log, which may be late, contains all that was printed: `is_drained`.
+        DRAIN: Whether the log, which may be late, contains all that was printed: `is_drained`. If
+            some of it was, what the pane is doing is looked at again.
+        LOG: The same without another look.
         PORTS: On which ports the pane's processes listen: `ports`.
         OTHERS: Whether anything else runs in the pane: `runs_others`.
     """
 
     LOOK = "activity"
     DRAIN = "is_drained"
+    LOG = "is_drained, for an older look"
     PORTS = "ports"
     OTHERS = "runs_others"
 
@@ -186,7 +189,8 @@ class _Watch:
             is_drained = True  # nothing more can come
         moment = replace(moment, is_drained=is_drained, ending=await pane.ending())
         activity = moment.activity
-        if activity and activity.snapshot.printed_bytes != pane.log.size:
+        is_late = activity and activity.snapshot.printed_bytes != pane.log.size
+        if need is Need.DRAIN and is_late:
             self._look_at = -math.inf  # it was printed before that look, or after it
             return await self._looked(moment)
         return moment
