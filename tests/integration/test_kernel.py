@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from clocks import with_times
 from support import PATIENCE_S, Gate, Tools, eventually, python, until
 
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.panes.ports import Ports
 
 READS_ITSELF = python("import os; os.read(os.pipe()[0], 1)")
@@ -234,15 +235,15 @@ async def test_line_to_show_that_comes_after_the_port_is_shown(
     tools: Tools, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = tmp_path / "go"
-    listens_on = Ports.listens_on
+    ends = Ports.ends
 
-    def listens_and_lets_go(ports: Ports, number: int) -> bool:
-        listens = listens_on(ports, number)
-        if listens:
+    def ends_and_lets_go(ports: Ports, listening: Sequence[End] | None = None) -> list[End]:
+        found = ends(ports, listening)
+        if any(end.port == port for end in found):
             go.touch()
-        return listens
+        return found
 
-    monkeypatch.setattr(Ports, "listens_on", listens_and_lets_go)
+    monkeypatch.setattr(Ports, "ends", ends_and_lets_go)
     command = f"{python(READY_LATER)} {port} {go}"
     blocks, facts = await tools.answer("create_pane", command=command, port=port, show="ready")
 

@@ -3,9 +3,11 @@
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support import until
 from toolsets import NOISE, Tabs, open_tabs
 
 from tmux_debug_mcp.settings import Settings
@@ -16,7 +18,12 @@ async def test_last_lines_of_a_noisy_process_are_exact(tabs: Tabs, tab: str) -> 
     # The first of them come at once.
     noise = NOISE.replace("time.sleep", "number > 5_100 and time.sleep")
     await tabs.json("start_process", window_id=tab, command=noise)
-    await tabs.shows(tab, "line 5100")
+    await until(
+        partial(tabs.read, tab, strip_ansi=True),
+        lambda result: (
+            int(["0", *re.findall("^line ([0-9]+)", result["content"], re.MULTILINE)][-1]) > 5_100
+        ),
+    )
     for lines in (200, 1000, 5000):
         result = await tabs.read(tab, lines=lines, strip_ansi=True)
         numbers = [

@@ -148,10 +148,6 @@ class Ports:
                 return self._own[end.inode][0]
         return None
 
-    def listens_on(self, port: int) -> bool:
-        """Return whether a process of the pane listens on a port."""
-        return self.holder(port, self._listeners.read()) is not None
-
 
 def holder_elsewhere(port: int, listening: Sequence[End]) -> processes.Stat | None:
     """Return the process of our user that listens on a port. Blocks for up to about 100 ms."""
