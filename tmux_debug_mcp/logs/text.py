@@ -31,7 +31,7 @@ _MAX_LINE_BYTES = 1 << 15
 _BEGIN_BYTES = 1 << 16
 # The output after keys is read line by line up to this much, so that lines know where they begin:
 # as much as is kept of the beginning, with colours. Of later ones, only the last of a piece knows.
-_BY_LINES_BYTES = 1 << 15
+_BY_LINES_BYTES = 1 << 14
 
 
 class PaneText:
