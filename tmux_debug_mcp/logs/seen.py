@@ -65,11 +65,13 @@ class Part:
     Attributes:
         start: The cursor where the first line begins; `SOMEWHERE` if that is not known.
         gone_bytes: How much was gone before the first line was read.
+        is_divided: Something was drawn on the screen between the lines.
     """
 
     def __init__(self, start: int, limits: tuple[int, int] = _NEWEST_CHARACTERS) -> None:
         self.start = start
         self.gone_bytes = 0
+        self.is_divided = False
         self._head: list[Line] = []
         self._tail: deque[Line] = deque()
         self._sizes = [0, 0]
@@ -124,7 +126,7 @@ class Part:
 
     def closed(self) -> "Part":
         """Return a part of the same lines that keeps less, since no more lines come."""
-        part = Part(self.start, _EARLIER_CHARACTERS)
+        part = Part(SOMEWHERE, _EARLIER_CHARACTERS)
         part.extend(self)
         return part
 
@@ -152,6 +154,10 @@ class Part:
 
     def extend(self, other: "Part") -> None:
         """Add what was added to another part."""
+        if not self._head:
+            self.start, self.is_divided = other.start, other.is_divided
+        else:
+            self.is_divided |= other.is_divided or other.start == SOMEWHERE
         for event in other.events:
             self.add(event)
 
@@ -208,7 +214,8 @@ class Part:
             while last < len(starts) and starts[last] == _CHANGED:
                 last += 1
             start = starts[first]
-            words = "" if start < 0 else advice(start, last - first + lines)
+            is_known = start >= 0 and not self.is_divided
+            words = advice(start, last - first + lines) if is_known else ""
             # The next cursor that is known, and what is shown before it.
             known = next((n for n in range(last, len(starts)) if starts[n] >= 0), None)
             if begin < 0 or known is None:

@@ -198,16 +198,17 @@ class PaneText:
             near += self._log.read(near, _MAX_LINE_BYTES).find(b"\n") + 1
             await self.skip_to(near, await line_feeds(self._log, start, near))
 
-    def keys_sent(self) -> int | None:
+    def keys_sent(self) -> tuple[list[Event], int | None]:
         """Treat all lines so far as old: only what is printed from now on is new.
 
-        Return where the line begins that they are typed in, if it is the last and known.
+        Return what can't change any more, and where the line begins that they are typed in, if it
+        is the last and known.
         """
-        self._transcript.end_lines()
         self._by_lines_to = self.position + _BY_LINES_BYTES
         self._echo.without([line.new for line in self.open_lines], ())  # to use up their echo
+        self._transcript.end_lines()
         self._transcript.keys_sent()
-        return self._transcript.line_begins_at()
+        return self._transcript.take_events(), self._transcript.line_begins_at()
 
     def _expect_echo(self) -> Typed | None:
         """Expect the echo of the keys that were sent up to the position; return the next ones."""

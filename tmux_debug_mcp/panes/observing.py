@@ -98,7 +98,8 @@ class Observation:
         """Note that a step of keys is being sent. What matched before it matched early."""
         if self.steps:
             await self.has_stopped_at(sent.cursor)
-            begins_at = self.text.keys_sent()
+            events, begins_at = self.text.keys_sent()
+            self.seen.add(events)
             self.seen.step(begins_at, self._rows() if self.text.is_drawn_on else None)
         self.steps.append(sent.cursor)
         self.before = sent.before

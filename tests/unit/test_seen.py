@@ -1,0 +1,96 @@
+"""What is seen of a pane's text, step by step."""
+
+from pathlib import Path
+
+import pytest
+
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.seen import Frame, Part, Seen
+from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.vt.rows import SOMEWHERE, Line
+
+
+class Reader:
+    """A text that is read as a program prints it, and what is seen of it."""
+
+    def __init__(self, log: Log, text: PaneText) -> None:
+        self._log = log
+        self._text = text
+        self._seen = Seen(text.position, ())
+
+    async def read(self, data: bytes) -> list[str]:
+        """Read what the program prints; return the lines that are new."""
+        with self._log.path.open("ab") as file:
+            file.write(data)
+        events, lines = await self._text.advance(self._log.size, PIECE_BYTES)
+        self._seen.add(events)
+        return lines
+
+    def send_keys(self) -> None:
+        rows = self._text.rows if self._text.is_drawn_on else None
+        events, begins_at = self._text.keys_sent()
+        self._seen.add(events)
+        self._seen.step(begins_at, rows)
+
+    @property
+    def items(self) -> list[list[str]]:
+        """The lines and screens, in order."""
+        seen = self._seen.with_open(self._text.open_lines)
+        return [
+            ["screen", *item.rows] if isinstance(item, Frame) else item.lines()
+            for item in seen.items
+        ]
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts that have lines, in order."""
+        seen = self._seen.with_open(self._text.open_lines)
+        return [item for item in seen.items if isinstance(item, Part) and not item.is_blank]
+
+
+@pytest.fixture
+async def reader(tmp_path: Path) -> Reader:
+    log = Log.create(tmp_path / "log", "mark")
+    log.resize(20, 5)
+    return Reader(log, await PaneText.since(log, 0))
+
+
+BAR = b"\0337\033[5;1H50%"
+
+
+async def test_lines_beside_what_is_drawn_are_seen_before_the_keys(reader: Reader) -> None:
+    assert await reader.read(b"one\r\ntwo\r\n" + BAR) == ["one", "two", "50%"]
+    reader.send_keys()
+
+    assert await reader.read(b"\0338three\r\n") == ["three"]
+    assert reader.items == [["one", "two"], ["screen", "one", "two", "", "", "50%"], ["three", ""]]
+
+
+async def test_line_behind_screens_is_not_read_from_before_them(reader: Reader) -> None:
+    screen = b"\033[?1049hscreen\033[?1049l"
+    await reader.read(screen + screen + b"x" * 1000 + screen)
+
+    [part] = reader.parts
+    assert part.lines() == ["x" * 1000]
+    assert _note(part) == "[860 bytes left out]"
+
+
+def test_lines_with_a_screen_between_them_are_not_read_as_one() -> None:
+    def part(start: int, begins_at: int) -> Part:
+        lines = Part(start)
+        for number in range(100):
+            lines.add(Line("x" * 8, begins_at=begins_at + 10 * number))
+        return lines
+
+    together, behind = part(0, 0), part(SOMEWHERE, 2000)
+    assert _note(together) == "[85 lines left out: from 40, 85]"
+    assert _note(behind) == "[85 lines left out: from 2040, 85]"
+    together.extend(behind)
+    assert _note(together) == "[185 lines left out]"
+    assert _note(together.closed()) == "[185 lines left out]"
+
+
+def _note(part: Part) -> str:
+    excerpt = part.excerpt(260, lambda cursor, lines: f"from {cursor}, {lines}", folds=False)
+    [number] = excerpt.notes
+    return excerpt.lines[number]
