@@ -30,14 +30,14 @@ class Reader:
         rows = self._text.rows if self._text.is_drawn_on else None
         events, begins_at = self._text.keys_sent()
         self._seen.add(events)
-        self._seen.step(begins_at, rows)
+        self._seen.step(begins_at, rows, self._text.rows_before)
 
     @property
     def items(self) -> list[list[str]]:
         """The lines and screens, in order."""
         seen = self._seen.with_open(self._text.open_lines)
         return [
-            ["screen", *item.rows] if isinstance(item, Frame) else item.lines()
+            ["screen", *filter(None, item.rows)] if isinstance(item, Frame) else item.lines()
             for item in seen.items
         ]
 
@@ -63,7 +63,7 @@ async def test_lines_beside_what_is_drawn_are_seen_before_the_keys(reader: Reade
     reader.send_keys()
 
     assert await reader.read(b"\0338three\r\n") == ["three"]
-    assert reader.items == [["one", "two"], ["screen", "one", "two", "", "", "50%"], ["three", ""]]
+    assert reader.items == [["one", "two"], ["screen", "50%"], ["three", ""]]
 
 
 async def test_line_behind_screens_is_not_read_from_before_them(reader: Reader) -> None:

@@ -324,15 +324,18 @@ class Seen:
             self.items[-1] = last.closed()
         self.items.append(Part(start))
 
-    def step(self, begins_at: int | None, rows: Sequence[str] | None) -> None:
+    def step(
+        self, begins_at: int | None, rows: Sequence[str] | None, rows_before: Sequence[str] = ()
+    ) -> None:
         """Note that keys are sent now: in the line that begins there, if known.
 
-        `rows` is the screen, if a program draws on it.
+        `rows` is the screen, if a program draws on it; `rows_before` those when it began.
         """
         if begins_at is not None:
             self._bounds.add(begins_at)
         if rows is not None:
-            self.items += [Frame([row for row in rows if row not in self._rows]), Part(SOMEWHERE)]
+            old = {*self._rows, *rows_before}
+            self.items += [Frame([row for row in rows if row not in old]), Part(SOMEWHERE)]
             frames = [number for number, item in enumerate(self.items) if isinstance(item, Frame)]
             if len(frames) > _MAX_FRAMES:
                 self.has_older_frames = True

@@ -100,7 +100,8 @@ class Observation:
             await self.has_stopped_at(sent.cursor)
             events, begins_at = self.text.keys_sent()
             self.seen.add(events)
-            self.seen.step(begins_at, self._rows() if self.text.is_drawn_on else None)
+            rows = self._rows() if self.text.is_drawn_on else None
+            self.seen.step(begins_at, rows, self._with_commands(self.text.rows_before))
         self.steps.append(sent.cursor)
         self.before = sent.before
 
