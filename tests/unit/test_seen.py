@@ -7,7 +7,7 @@ import pytest
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.seen import Frame, Part, Seen
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
-from tmux_debug_mcp.vt.rows import SOMEWHERE, Line
+from tmux_debug_mcp.vt.rows import SOMEWHERE, Gap, Line
 
 
 class Reader:
@@ -94,3 +94,19 @@ def _note(part: Part) -> str:
     excerpt = part.excerpt(260, lambda cursor, lines: f"from {cursor}, {lines}", folds=False)
     [number] = excerpt.notes
     return excerpt.lines[number]
+
+
+def test_output_that_was_passed_over_before_any_line_is_left_out_and_not_gone() -> None:
+    part = Part(SOMEWHERE)
+    part.add(Gap(5000, 40))
+    part.add(Line("end"))
+    excerpt = part.excerpt(1000, "since {}, lines {}".format)
+    assert (excerpt.lines, excerpt.cut_bytes) == (["[40 lines left out]", "end"], 5000)
+
+
+def test_output_that_is_gone_before_any_line_is_told_so() -> None:
+    part = Part(100)
+    part.add(Gap(5000, 0, is_gone=True))
+    part.add(Line("end"))
+    excerpt = part.excerpt(1000, "since {}, lines {}".format)
+    assert excerpt.lines == ["[5,000 bytes before this are no longer kept]", "end"]

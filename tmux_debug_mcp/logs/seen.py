@@ -89,7 +89,7 @@ class Part:
     def events(self) -> Iterator[Line | Gap]:
         """What was added, as far as it is kept."""
         if self.gone_bytes:
-            yield Gap(self.gone_bytes, 0)
+            yield Gap(self.gone_bytes, 0, is_gone=True)
         yield from self._head
         if self._left_out.size:
             yield self._left_out
@@ -115,7 +115,7 @@ class Part:
         self._limit_tail()
 
     def _skip(self, gap: Gap) -> None:
-        if not self._head:
+        if gap.is_gone and not self._head:
             self.gone_bytes += gap.size
             return
         for line in self._tail:
@@ -144,7 +144,7 @@ class Part:
             self._leave_out(line.text, is_line=not line.goes_on)
 
     def _leave_out(self, text: str, *, is_line: bool) -> None:
-        size, lines = self._left_out
+        size, lines, _ = self._left_out
         self._left_out = Gap(size + len(text.encode()) + is_line, lines + is_line)
 
     @property
@@ -192,11 +192,9 @@ class Part:
         if self.gone_bytes:
             gone = note(f"{self.gone_bytes:,} bytes before this are no longer kept")
             gone = gone._replace(cut_bytes=self.gone_bytes)
-        size, lines = self._left_out
-        if (
-            size and self._head and self._head[-1].goes_on
-        ):  # the rest of the line is left out, or follows
-            lines -= 1
+        size, lines, _ = self._left_out
+        if size and self._head and self._head[-1].goes_on:
+            lines -= 1  # the rest of the line is left out, or follows
         left_out = LeftOut(len(head), size, lines) if size else None
         if left_out is None and len(whole.text) <= max_characters * _FOLDING:
             excerpt = folded(whole) if folds else whole
@@ -206,7 +204,7 @@ class Part:
         def advice_for(first: int, last: int) -> tuple[str, int | None]:
             """Return how to read some lines, with those around them that belong together."""
             starts = [_CHANGED if one is None else one for _, one in numbered]
-            if starts[0] < 0:
+            if starts[0] < 0 <= self.start:
                 starts[0] = self.start + self.gone_bytes
             begin = starts[first]
             while first and starts[first] < 0:

@@ -162,7 +162,7 @@ class PaneText:
 
         So many lines end there.
         """
-        begin, open_lines = self.position, self.open_lines
+        begin, open_lines, is_gone = self.position, self.open_lines, cursor == self.position
         self.position = -1
         while self.position < cursor:  # the log may be trimmed meanwhile
             cursor = self._kept_line(cursor)
@@ -178,7 +178,7 @@ class PaneText:
             if len(known) < len(others):
                 del known[-1:]  # of which only the beginning is known
             lasting = [line for line in (first, *known) if line.text or line is not open_lines[-1]]
-            self._events += [*lasting, Gap(cursor - begin, lines)]
+            self._events += [*lasting, Gap(cursor - begin, lines, is_gone=is_gone)]
 
     def _kept_line(self, cursor: int) -> int:
         """Return a cursor if what follows is kept, else where the first line that is begins."""

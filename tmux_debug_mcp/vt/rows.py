@@ -102,10 +102,17 @@ class Screen(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Output that was passed over: its bytes, and how many lines ended in it, as far as known."""
+    """Output that was passed over, or was gone before it could be read.
+
+    Attributes:
+        size: Its bytes.
+        lines: How many lines ended in it, as far as known.
+        is_gone: It is no longer kept.
+    """
 
     size: int
     lines: int
+    is_gone: bool = False
 
 
 Event = Line | Screen | Gap
