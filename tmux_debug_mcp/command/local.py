@@ -43,9 +43,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     connection, is_new, remark = _reach(given, values, environ)
     keep = values["keep"]
     connection.send({"want": "keep", "keep": keep})
-    for message in connection.messages():
-        if "err" in message:
-            raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
+    for message in connection.answers():
         pid = message["pid"]
         text = f"Started server {pid}." if is_new else f"Server {pid} is already running.{remark}"
         if is_new or message["changed"]:
@@ -114,9 +112,8 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
     connection.limit(_STOP_S)
     connection.send({"want": "stop"})
     try:
-        for message in connection.messages():  # it closes the connection at its end
-            if "err" in message:
-                raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
+        for _ in connection.answers():  # it closes the connection at its end
+            pass
     finally:
         connection.close()
     write(1, f"Stopped server {server.pid}, and everything in its panes.\n")

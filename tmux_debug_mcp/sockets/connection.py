@@ -165,6 +165,17 @@ class Connection:
                 return
             self._received += data
 
+    def answers(self) -> Iterator[dict[str, object]]:
+        """Yield the server's messages, as `messages` does, but raise what it refuses with.
+
+        Raises:
+            CommandError: What it says on standard error.
+        """
+        for message in self.messages():
+            if "err" in message:
+                raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
+            yield message
+
     def _has_unread(self) -> bool:
         """Return whether the server has yet to read what was sent. Source: Linux, `unix_ioctl`."""
         import fcntl  # noqa: PLC0415  few calls take long enough

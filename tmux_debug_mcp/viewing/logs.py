@@ -61,9 +61,7 @@ def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog
     connection = Connection(server.socket)
     words = ["replay", *([target] if target else [])]
     connection.send({"want": "verb", "words": words, "cwd": "/", "person": person})
-    for message in connection.messages():
-        if "err" in message:
-            raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
+    for message in connection.answers():
         if "log" in message:
             facts: Any = message["log"]  # what our server says
             timing = Timing(0.0)
