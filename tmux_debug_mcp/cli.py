@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import StartError
-from .options import OPTIONS, OptionError, Values, checked, parse, unknown
+from .options import OPTIONS, Values, checked, parse, unknown
 from .sockets.servers import JOINED, READY
 from .tmux.versions import is_new_enough
 from .verbs.registry import LOOKING, SECTIONS
@@ -25,21 +25,8 @@ from .verbs.registry import LOOKING, SECTIONS
 if TYPE_CHECKING:
     from .server import Configuration
 
-_WRONG = 2
 # The file for a detached server's complaints, such as a bug of ours, or why it ended.
 _ERRORS = "errors.log"
-
-
-def main() -> None:
-    """Run the command and exit."""
-    try:
-        sys.exit(run(sys.argv[1:], os.environ))
-    except StartError as error:
-        print(f"tmux-debug-mcp: {error}", file=sys.stderr)
-        sys.exit(1)
-    except OptionError as error:
-        print(f"usage: tmux-debug-mcp [OPTION ...]\ntmux-debug-mcp: {error}", file=sys.stderr)
-        sys.exit(_WRONG)
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:

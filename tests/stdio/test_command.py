@@ -35,20 +35,36 @@ def command(
     )
 
 
+def by_shell(environment: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command with words and redirections."""
+    return subprocess.run(
+        ["sh", "-c", f"exec {shlex.join(SERVER)} {' '.join(words)}"],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 # Runs the command in this process, which must refuse to start; returns status and standard error.
 Refused = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+def refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Refused:
     def refused(*arguments: str, **variables: str) -> tuple[int, str]:
         with monkeypatch.context() as patch:
             patch.setattr(sys, "argv", ["tmux-debug-mcp", *arguments])
+            for stream in ("stdout", "stderr"):
+                patch.setattr(sys, stream, getattr(sys, stream))
+            patch.setattr(os, "_exit", sys.exit)
             for name, value in variables.items():
                 patch.setenv(name, value)
             with pytest.raises(SystemExit) as ended:
                 serve.main()
-        printed = capsys.readouterr()
+        printed = capfd.readouterr()
         assert printed.out == ""
         return int(str(ended.value)), printed.err
 
@@ -190,13 +206,42 @@ def test_arguments_of_any_kind_can_be_wrong(refused: Refused, words: str) -> Non
 def test_closed_standard_stream_is_one_sentence_and_status_1(
     environment: dict[str, str], fd: int, options: list[str]
 ) -> None:
-    command = f"exec {shlex.join([*SERVER, *options])} {fd}>&-"
-    done = subprocess.run(
-        ["sh", "-c", command], env=environment, capture_output=True, text=True, check=False
-    )
+    done = by_shell(environment, *options, f"{fd}>&-")
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("tmux-debug-mcp: Standard input or output is closed")
+
+
+@pytest.mark.parametrize("word", ["--help", "--version", "demo"])
+@pytest.mark.parametrize(
+    ("stream", "reason"),
+    [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")],
+)
+def test_output_that_can_not_be_written_is_one_sentence_and_status_1(
+    environment: dict[str, str], word: str, stream: str, reason: str
+) -> None:
+    done = by_shell(environment, word, stream)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tmux-debug-mcp: The output can't be written: {reason}.\n"
+
+
+def test_what_needs_no_input_runs_without_it(environment: dict[str, str]) -> None:
+    done = by_shell(environment, "--version", "<&-")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("tmux-debug-mcp ")
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [("--no-such", 2), ("--toolsets debug,tmux", 1), ("--tmux /no/such", 1)]
+)
+def test_complaint_never_goes_to_standard_output(
+    environment: dict[str, str], words: str, status: int
+) -> None:
+    done = by_shell(environment, *words.split(), "2>&-")
+
+    assert (done.returncode, done.stdout) == (status, "")
 
 
 def test_relative_tmux_and_paths_from_home_are_found(

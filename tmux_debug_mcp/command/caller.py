@@ -55,6 +55,15 @@ def write(fd: int, text: object) -> None:
             raise CommandError(f"The output can't be written: {error.strerror}.") from None
 
 
+def complain(program: str, error: Exception) -> None:
+    """Print why a program can't do what it was asked for."""
+    from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  only errors need it
+
+    # It may contain words, paths and servers' directories.
+    shown = visible(str(error), keep="\n")
+    write(2, f"{program}: {shown}\n")
+
+
 def print_by_write() -> None:
     """Have `write` write what Python prints. Standard output is to be flushed in the end.
 

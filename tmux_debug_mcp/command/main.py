@@ -11,7 +11,7 @@ from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, sent_
 from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.registry import INHERITING, PEOPLE, SECTIONS, VERBS, WAITING, Verb
 
-from .caller import directory, open_standard_streams, print_by_write, write
+from .caller import complain, directory, open_standard_streams, print_by_write, write
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
@@ -28,11 +28,7 @@ def main() -> None:
     try:
         status = run(sys.argv[1:])
     except CommandError as error:
-        from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  only errors need it
-
-        # It may contain words, paths and servers' directories.
-        shown = visible(str(error), keep="\n")
-        write(2, f"tmux-debug: {shown}\n")
+        complain("tmux-debug", error)
         status = _REFUSED
     # Everything is written. Shutting the interpreter down would take longer than the verb.
     os._exit(status)
@@ -53,9 +49,9 @@ def run(words: list[str]) -> int:
     verb = _verb(words)
     current_directory()  # for any verb, it must be there
     if words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words):
-        return _run_here("tmux_debug_mcp.viewing.replay_verb:run_capture", words[1:], wanted)
+        return run_here("tmux_debug_mcp.viewing.replay_verb:run_capture", words[1:], wanted)
     if verb.handler:
-        return _run_here(verb.handler, words[1:], wanted)
+        return run_here(verb.handler, words[1:], wanted)
     cwd = directory()
     return call(_reach(wanted, words), words, cwd)
 
@@ -158,7 +154,14 @@ def _verb(words: list[str]) -> Verb:
     return verb_of(words)
 
 
-def _run_here(handler: str, words: list[str], wanted: str) -> int:
+def run_here(handler: str, words: list[str], wanted: str = "") -> int:
+    """Run a function in this process, and return its exit status; CommandError if it can't be done.
+
+    Args:
+        handler: `module:function`, which gets the words and the environment.
+        words: What follows the verb.
+        wanted: The server that `--server` names.
+    """
     import importlib  # noqa: PLC0415  verbs of the server need none of these
 
     environ = dict(os.environ)

@@ -15,9 +15,11 @@ from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
 from . import main as tmux_debug
-from .caller import open_standard_streams, write
+from .caller import complain, open_standard_streams, write
 from .starting import connect
 
+_WRONG = 2
+_PROGRAM = "tmux_debug_mcp.cli:run"
 _CLOSED = (
     "Standard input or output is closed, and MCP needs both. Let an MCP client start the server."
 )
@@ -27,25 +29,36 @@ def main() -> None:
     """Run the command and exit."""
     ignore_python_path(os.environ)
     words = sys.argv[1:]
-    # The verbs that newcomers look for here, except the demo, which `cli` runs.
+    # The verbs that newcomers look for here, except the demo, which takes options.
     looking = [verb.name for verb in SECTIONS[LOOKING] if verb.name != "demo"]
     if words and words[0] in looking:
         tmux_debug.main()
-    if open_standard_streams() & {0, 1}:
-        write(2, f"tmux-debug-mcp: {_CLOSED}\n")
-        os._exit(1)
+    closed = open_standard_streams()
     try:
         values, others = parse(words, os.environ)
-    except OptionError:
-        pass  # `cli` reports it
-    else:
-        if not others and os.isatty(0):
-            write(2, _greeting())
-        if values["keep"] and not others:
-            os._exit(_relay(values))
-    from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
+        is_served = not others  # else the help, for example
+        if is_served:
+            _check_streams(closed)
+        if is_served and values["keep"]:
+            status = _relay(values)
+        else:
+            status = tmux_debug.run_here(_PROGRAM, words)
+    except OptionError as error:
+        write(2, "usage: tmux-debug-mcp [OPTION ...]\n")
+        complain("tmux-debug-mcp", error)
+        status = _WRONG
+    except CommandError as error:
+        complain("tmux-debug-mcp", error)
+        status = 1
+    os._exit(status)
 
-    cli.main()
+
+def _check_streams(closed: set[int]) -> None:
+    """Raise CommandError if a client can't be served, and greet a person who is not one."""
+    if closed & {0, 1}:
+        raise CommandError(_CLOSED)
+    if os.isatty(0):
+        write(2, _greeting())
 
 
 def _greeting() -> str:
@@ -69,15 +82,10 @@ def _greeting() -> str:
 
 def _relay(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
-    try:
-        connection, _ = connect(values, os.environ)
-        environment = sent_environment(of_project(os.environ))
-        connection.send({"want": "mcp", "environment": environment}, fds=(0, 1))
-        status = tmux_debug.answered(connection)
-    except CommandError as error:
-        write(2, f"tmux-debug-mcp: {error}\n")
-        return 1
-    if status is not None:
-        return status
-    write(2, "tmux-debug-mcp: The detached server has ended, and its panes with it.\n")
-    return 1
+    connection, _ = connect(values, os.environ)
+    environment = sent_environment(of_project(os.environ))
+    connection.send({"want": "mcp", "environment": environment}, fds=(0, 1))
+    status = tmux_debug.answered(connection)
+    if status is None:
+        raise CommandError("The detached server has ended, and its panes with it.")
+    return status

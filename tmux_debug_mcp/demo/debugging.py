@@ -57,7 +57,8 @@ def _server(tmux: str) -> StdioServerParameters:
     env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     here = Path(__file__).parent
     # The server finds its modules where we found ours, without showing that path to the panes.
-    program = f"import sys; sys.path[:] = {sys.path!r}; from tmux_debug_mcp.cli import main; main()"
+    path = f"import sys; sys.path[:] = {sys.path!r}"
+    program = f"{path}; from tmux_debug_mcp.command.serve import main; main()"
     return StdioServerParameters(
         command=sys.executable, args=["-I", "-c", program, "--tmux", tmux], env=env, cwd=here
     )
