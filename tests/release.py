@@ -121,7 +121,8 @@ def _check(version: str, address: str, wheel: Path) -> None:
         [path] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = email.message_from_bytes(archive.read(path))
     entry = json.loads(registry.ENTRY.read_text())
-    run = f"import sys; sys.path.insert(0, {str(wheel)!r}); from tmux_debug_mcp.cli import main; "
+    run = f"import sys; sys.path.insert(0, {str(wheel)!r}); "
+    run += "from tmux_debug_mcp.command.serve import main; "
     found = {
         "wheel's version": (metadata["Version"], version),
         "wheel's address": (f"Repository, {address}" in metadata.get_all("Project-URL", []), True),

@@ -231,7 +231,7 @@ async def test_tool_of_the_example_works_when_it_is_pasted(
         (copy / path).write_text(pasted((copy / path).read_text(), block, place))
 
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
-    program += "from tmux_debug_mcp.cli import main; main()"
+    program += "from tmux_debug_mcp.command.serve import main; main()"
     server = StdioServerParameters(
         command=sys.executable, args=["-I", "-c", program], env=environment
     )

@@ -200,7 +200,7 @@ def test_tmux_that_is_too_old(shell: Shell, tmp_path: Path, *, by_flag: bool) ->
     ("text", "found"),
     [
         ("echo need UTF-8 locale >&2; exit 1", "need UTF-8 locale"),
-        (r"printf '\033]0;evil\a' >&2; exit 1", "\\u001b]0;evil"),
+        (r"printf '\033]0;evil\a' >&2; exit 1", r"\\x1b]0;evil"),
         ("[ $1 = -V ] && exec echo tmux 3.4; echo no such luck; exit 1", "no such luck"),
     ],
 )
