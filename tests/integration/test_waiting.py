@@ -553,6 +553,7 @@ async def test_line_that_is_recalled_does_not_match_and_its_answer_does(
     assert (meta["reason"], "\nfoobar\n" in text) == ("matched", True), text
 
 
+@with_times(quiet_s=PATIENCE_S)  # else a wait at a quiet prompt is in vain
 async def test_keys_that_are_sent_during_a_wait_do_not_match(tools: Tools, gate: Gate) -> None:
     pane_id = await tools.create("bash --norc", wait_for="[$#] $")
     async with waiting(tools, pane_id, pattern="foo.*bar") as results:
