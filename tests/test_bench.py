@@ -1,6 +1,7 @@
 """The benchmark runs and tells every budget; what it measures is for people to read."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ TESTS = Path(__file__).parent
 def test_benchmark_tells_samples_and_budgets() -> None:
     few = ["--rounds", "1", "--starts", "1", "--idle", "0.1", "--share", "0.1", "--no-stories"]
     few += ["--work", "^document$|^terminal: colours$", "--cold", "1", "--gap", "0.1"]
-    few += ["--panes", "3", "--peer", f"before={sys.executable} -m tmux_debug_mcp"]
+    few += ["--panes", "3", "--peer", f"before={shlex.quote(sys.executable)} -m tmux_debug_mcp"]
     command = [sys.executable, "-m", "bench", "--json", *few]
     done = subprocess.run(
         command, cwd=TESTS, capture_output=True, text=True, timeout=600, check=False
