@@ -1,8 +1,8 @@
 """The text of a log: clean, which is what the terminal shows, or raw, which is what was printed.
 
 Raw text keeps its escape sequences, but not our marks. Text is read forward from a cursor
-(`read_forward`, `read_chunk`), backward (`read_end`, `read_last_lines`), or both ways without the
-middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be trimmed.
+(`read_forward`, `read_chunk`) or backward (`read_end`, `read_last_lines`). Cursors are in bytes. At
+each `await`, the log may be trimmed.
 """
 
 import re
@@ -38,16 +38,8 @@ _REDRAW_BYTES = 1 << 18
 _MIN_CHARACTERS = 1 << 18
 # The length of a line that is assumed at first; if the lines are longer, more is read.
 _LINE_CHARACTERS = 200
-# Text with repeated lines may be this many times longer before they are folded.
-_FOLDING = 4
-# How far to look for the first line feed of what is kept.
-_MAX_LINE_BYTES = 1 << 15
 # Pieces that don't end with a line overlap by the length of most sequences.
 _SEQUENCE_BYTES = 64
-# Of output that changes earlier lines, this much is shown as it is in the end. Of more, this much
-# is read from its beginning on.
-_MAX_REDRAWN_BYTES = 2 << 20
-_BEGINNING_BYTES = 1 << 18
 # We search for queries to the terminal in pieces that overlap by the length of a query.
 _QUERY_BYTES = 256
 _SHIFT_OUT = SHIFT_OUT.encode()
