@@ -79,9 +79,11 @@ def largest_turns() -> Iterator[Counter[str]]:
         for unit, size in now.items():
             most[unit] = max(most[unit], size)
 
-    def feed_terminal(self: Transcript, data: bytes, feed: Any = Transcript.feed) -> None:  # noqa: ANN401
+    transcript_feed = Transcript.feed
+
+    def feed_terminal(self: Transcript, data: bytes, end: int | None = None) -> None:
         count("work for terminals", work_of(data))
-        feed(self, data)
+        transcript_feed(self, data, end)
 
     def feed_parser(self: Parser, data: bytes, feed: Any = Parser.feed) -> Any:  # noqa: ANN401
         count("bytes of tmux", len(data))

@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 from support import PATIENCE_S, Gate, Tools, eventually, in_process, python
 from turns import STREAMS, counted_turns, largest_turns, too_much
 
-from tmux_debug_mcp.logs.pacing import PacedTranscript
+from tmux_debug_mcp.logs import reading, searching
+from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.turns import Turns
 
 
 class Halt:
@@ -35,28 +37,6 @@ class Halt:
 
     @contextmanager
     def at(self, output: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        async def feed(
-            self_: PacedTranscript,
-            data: bytes,
-            turns: Any = None,  # noqa: ANN401
-            feed: Any = PacedTranscript.feed,  # noqa: ANN401
-        ) -> None:
-            if output in data.lower():
-                self.reached.set()
-                await self._over.wait()
-            await feed(self_, data, turns)
-
-        async def feed_lines(
-            self_: PacedTranscript,
-            data: bytes,
-            *arguments: Any,  # noqa: ANN401
-            feed: Any = PacedTranscript.feed_lines,  # noqa: ANN401
-        ) -> int:
-            if output in data.lower():
-                self.reached.set()
-                await self._over.wait()
-            return int(await feed(self_, data, *arguments))
-
         async def advance(
             self_: PaneText,
             *arguments: Any,  # noqa: ANN401
@@ -68,10 +48,33 @@ class Halt:
                 await self._over.wait()
             return read
 
+        async def read(
+            log: Log,
+            start: int,
+            data: bytes,
+            *arguments: Any,  # noqa: ANN401
+            read: Any = reading._read,  # noqa: ANN401
+        ) -> Any:  # noqa: ANN401
+            if output in data.lower():
+                self.reached.set()
+                await self._over.wait()
+            return await read(log, start, data, *arguments)
+
+        async def shown(
+            log: Log,
+            data: bytes,
+            turns: Turns,
+            shown: Any = searching._shown,  # noqa: ANN401
+        ) -> Any:  # noqa: ANN401
+            if output in data.lower():
+                self.reached.set()
+                await self._over.wait()
+            return await shown(log, data, turns)
+
         with monkeypatch.context() as patch:
             patch.setattr(PaneText, "advance", advance)
-            patch.setattr(PacedTranscript, "feed", feed)
-            patch.setattr(PacedTranscript, "feed_lines", feed_lines)
+            patch.setattr(reading, "_read", read)
+            patch.setattr(searching, "_shown", shown)
             yield
             self._over.set()
 

@@ -39,7 +39,6 @@ async def test_lines_are_drawn_with_a_set_that_was_chosen_long_before(
     assert (await read_forward(log, start, log.size, 10_000)).text == "┌─┐lqk\n" * 100
     assert (await read_end(log, 0, log.size, 500)).text.endswith("\n┌─┐lqk\n")
     assert (await read_end(log, start, log.size, 10_000)).text == "┌─┐lqk\n" * 100
-    assert (await read_end(log, start, log.size, 10_000, is_line=True)).text == "┌─┐lqk\n" * 100
 
 
 async def test_letters_of_a_binary_stay_letters(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from support import abridged
 
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.pacing import PacedTranscript
-from tmux_debug_mcp.logs.positioning import moving_transcript, reading_transcript
 from tmux_debug_mcp.logs.reading import read_forward
-from tmux_debug_mcp.vt.rows import NOTE
+from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.vt.marks import without_paths
+from tmux_debug_mcp.vt.rows import NOTE, Line, text_of
 from tmux_debug_mcp.vt.sequences import only_appends
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -69,17 +69,23 @@ def log_of(directory: Path, data: bytes, columns: int = 200, rows: int = 50) -> 
     log.path.unlink()
 
 
-async def shown_of(transcript: Transcript, data: bytes) -> str:
-    """Return what a terminal shows of data, with screens."""
-    paced = PacedTranscript(transcript)
-    await paced.feed(data)
-    return paced.text()
+async def lines_from(log: Log, cursor: int) -> list[Line]:
+    """Return the lines from a cursor on, with screens."""
+    text = await PaneText.to_read(log, cursor, log.size)
+    lines: list[Line] = []
+    while text.position < log.size:
+        events, _ = await text.advance(log.size, PIECE_BYTES)
+        lines += [event for event in events if isinstance(event, Line)]
+    return [*lines, *text.open_lines]
 
 
-async def whole_text(log: Log) -> str:
+def whole_text(log: Log) -> str:
     """Return the text of a whole log, as one terminal shows it."""
     transcript = Transcript(log.columns, log.rows)
-    return (await shown_of(transcript, log.read(0, log.size))).replace(NOTE, "")
+    transcript.feed(log.read(0, log.size))
+    settled = text_of(transcript.take_settled(is_annotated=True))
+    text = settled + text_of(transcript.open_lines(is_annotated=True))[:-1]
+    return without_paths(text).replace(NOTE, "")
 
 
 def garbage(seed: int, *, goes_back: bool) -> bytes:
@@ -141,7 +147,7 @@ async def test_cut_text_is_both_ends_of_what_the_terminal_shows(tmp_path: Path) 
     for data in outputs():
         columns, rows = random.Random(data).choice([(200, 50), (80, 24), (40, 6)])  # noqa: S311
         with log_of(tmp_path, data, columns, rows) as log:
-            text = await whole_text(log)
+            text = whole_text(log)
             assert {one for one in text if category(one) == "Cc"} <= {"\t", "\n"}
             whole = text.split("\n") if text else []
             for most in random.Random(data).sample((150, 400, 1000, 4000, 16_000), 2):  # noqa: S311
@@ -163,15 +169,13 @@ async def test_cut_text_is_both_ends_of_what_the_terminal_shows(tmp_path: Path) 
 async def test_line_that_says_where_it_begins_is_read_from_there(tmp_path: Path) -> None:
     for data in outputs():
         with log_of(tmp_path, data, 80, 24) as log:
-            paced = PacedTranscript(await reading_transcript(log, 0))
-            await paced.feed_lines(data, 0)
-            starts = paced.line_starts()
-            lines = paced.text().split("\n")
-            for number in random.Random(data).sample([*starts], min(len(starts), 20)):  # noqa: S311
-                cursor = starts[number]
-                transcript = await moving_transcript(log, cursor)
-                text = await shown_of(transcript, data[cursor:])
-                assert text.split("\n") == lines[number:], (data, cursor)
+            lines = await lines_from(log, 0)
+            known = [number for number, line in enumerate(lines) if line.begins_at is not None]
+            for number in random.Random(data).sample(known, min(len(known), 20)):  # noqa: S311
+                cursor = lines[number].begins_at
+                assert cursor is not None
+                rest = await lines_from(log, cursor)
+                assert text_of(rest) == text_of(lines[number:]), (data, cursor)
 
 
 async def test_output_in_lines_is_the_same_whichever_line_it_is_read_from(tmp_path: Path) -> None:
@@ -181,7 +185,7 @@ async def test_output_in_lines_is_the_same_whichever_line_it_is_read_from(tmp_pa
             continue
         count += 1
         with log_of(tmp_path, data, 80, 24) as log:
-            lines = (await whole_text(log)).split("\n")
+            lines = whole_text(log).split("\n")
             assert len(lines) == data.count(b"\n") + 1
             starts = [0, *(found.end() for found in re.finditer(b"\n", data))]
             for number in random.Random(data).sample(range(len(starts)), min(len(starts), 10)):  # noqa: S311
@@ -196,7 +200,7 @@ async def test_output_in_lines_is_the_same_whichever_line_it_is_read_from(tmp_pa
 async def test_only_the_last_of_many_frames_is_shown(tmp_path: Path, up: bytes, count: int) -> None:
     data = frames(count, 20, moves_up=up).replace(b"begin\r\n", b"begin\r\n\0337")
     with log_of(tmp_path, data) as log:
-        whole = (await whole_text(log)).split("\n")
+        whole = whole_text(log).split("\n")
         assert len(whole) == 23
         assert whole[20].startswith(f"layer 19: {20 * (count - 1)} ")
 

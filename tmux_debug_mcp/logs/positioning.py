@@ -9,7 +9,7 @@ import re
 
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
-from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
+from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, only_appends, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Known, Log
@@ -83,31 +83,21 @@ async def _new_transcript(log: Log, cursor: int) -> tuple[Transcript, int]:
     return transcript, start
 
 
-def blank_transcript(log: Log, cursor: int, sets: CharacterSets | None = None) -> Transcript:
-    """Return a transcript with a blank screen; without `sets`, with those in use at the cursor."""
-    if sets is None:
-        sets = sets_at(log, cursor)
+def blank_transcript(log: Log, cursor: int) -> Transcript:
+    """Return a transcript with a blank screen, and the modes at a cursor."""
     transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=sets, sequence=sequence_at(log, cursor))
+    transcript.restore(sets=sets_at(log, cursor), sequence=sequence_at(log, cursor))
     return transcript
 
 
-async def reading_transcript(
-    log: Log, cursor: int, *, is_line: bool = False, sets: CharacterSets | None = None
-) -> Transcript:
-    """Return a transcript for clean text from a cursor on, which shows commands and screens.
+async def reading_transcript(log: Log, cursor: int, begin: bytes) -> Transcript:
+    """Return a transcript for clean text from a cursor on, which begins with these bytes.
 
-    At the beginning of a line of the main screen, or with `is_line`, we take the screen before it
-    as blank, since programs rarely move back to earlier lines, and the character sets may be known.
+    If they only append to the screen, it does not matter what the screen showed before.
     """
-    is_new = is_line or cursor <= log.kept_from
-    if not is_new and log.read(cursor - 1, 1) == b"\n":
-        is_new = not is_alternate_at(log, cursor)
-    if is_new:
-        transcript = blank_transcript(log, cursor, sets)
-    else:
-        transcript = await moving_transcript(log, cursor)
-    return transcript
+    if only_appends(begin):
+        return blank_transcript(log, cursor)
+    return await moving_transcript(log, cursor)
 
 
 async def moving_transcript(log: Log, cursor: int) -> Transcript:

@@ -5,44 +5,44 @@ Raw text keeps its escape sequences, but not our marks. Text is read forward fro
 each `await`, the log may be trimmed.
 """
 
+import itertools
+import math
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tmux_debug_mcp.turns import next_turn
-from tmux_debug_mcp.vt.charsets import SHIFT_OUT, CharacterSets
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
+    FILES,
     JOB_MARK,
     MAX_MARK_BYTES,
     MAX_TO_MARK,
     PART_OF_MARK,
     is_typed,
     readable,
+    without_paths,
 )
-from tmux_debug_mcp.vt.rows import NOTE
-from tmux_debug_mcp.vt.sequences import ANSWERED, only_appends, unfinished_character_bytes
+from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, Line, text_of
+from tmux_debug_mcp.vt.sequences import ANSWERED, unfinished_character_bytes
 
 from . import excerpts
 from .log import Log
-from .pacing import PacedTranscript
-from .positioning import blank_transcript, moving_transcript, reading_transcript
+from .pacing import pieces
+from .positioning import blank_transcript, reading_transcript
+from .text import PIECE_BYTES
 
 # A program may print little text in many bytes, as progress bars do. One call reads this much.
 MAX_READ_BYTES = 1 << 20
 
-# How much to feed before the length of the text is checked.
-_PIECE_BYTES = 1 << 16
 # How far back a screen is read: programs redraw all of it within this much output.
 _REDRAW_BYTES = 1 << 18
 # The least limit for the length of a chunk's text: a few bytes can bring back a full screen.
 _MIN_CHARACTERS = 1 << 18
 # The length of a line that is assumed at first; if the lines are longer, more is read.
 _LINE_CHARACTERS = 200
-# Pieces that don't end with a line overlap by the length of most sequences.
-_SEQUENCE_BYTES = 64
 # We search for queries to the terminal in pieces that overlap by the length of a query.
 _QUERY_BYTES = 256
-_SHIFT_OUT = SHIFT_OUT.encode()
 # All bytes of a character in UTF-8, except its first one.
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 _MAX_CHARACTER_BYTES = 4
@@ -92,24 +92,9 @@ class RawPiece(Piece):
     printed = text
 
 
-async def _show(log: Log, data: bytes | bytearray, start: int, *, is_line: bool = False) -> Piece:
-    """Return what the terminal shows of bytes that were read at a cursor."""
-    if is_line or only_appends(data):
-        sets = None
-        # Nearly all output selects a character set anew in each line, if it selects any.
-        if is_line and _SHIFT_OUT not in data:
-            sets = CharacterSets()
-        transcript = await reading_transcript(log, start, is_line=is_line, sets=sets)
-    else:
-        transcript = await moving_transcript(log, start)
-    paced = PacedTranscript(transcript)
-    await paced.feed(data)
-    return Piece(paced.text(), start, start + len(data) - paced.held_bytes)
-
-
-async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str:
-    """Return the clean text of bytes that were read at a cursor; `is_line`: they begin a line."""
-    return (await _show(log, data, start, is_line=is_line)).text
+async def clean_text(log: Log, start: int, data: bytes) -> str:
+    """Return the clean text of bytes that were read at a cursor."""
+    return (await _read(log, start, data)).text
 
 
 async def end_of_line(log: Log, start: int, end: int, text: str) -> int:
@@ -117,14 +102,15 @@ async def end_of_line(log: Log, start: int, end: int, text: str) -> int:
 
     That is `end` if there is neither. The first line begins at `start`.
     """
-    position, ends_so = start, end
-    for line in log.read(start, end - start).split(b"\n"):
-        shown = await clean_text(log, line, position, is_line=True)
-        position = min(position + len(line) + 1, end)
-        if shown == text:
-            return position
-        if shown.endswith(text):
-            ends_so = position
+    lines = (await _read(log, start, log.read(start, end - start))).lines
+    ends_so = end
+    for line, following in itertools.zip_longest(
+        lines, lines[1:], fillvalue=Line("", begins_at=end)
+    ):
+        if line.text == text:
+            return following.begins_at or end
+        if line.text.endswith(text):
+            ends_so = following.begins_at or end
     return ends_so
 
 
@@ -134,9 +120,58 @@ async def read_screen(log: Log, end: int) -> str:
     Empty if the log before the cursor was trimmed.
     """
     start = max(log.kept_from, end - _REDRAW_BYTES)
-    paced = PacedTranscript(blank_transcript(log, start))
-    await paced.feed(log.read(start, max(0, end - start)))
-    return paced.screen()
+    transcript = blank_transcript(log, start)
+    for piece in pieces(log.read(start, max(0, end - start))):
+        await next_turn()
+        transcript.feed(piece)
+    return "\n".join(transcript.rows())
+
+
+class _Read(NamedTuple):
+    """Lines from a cursor on, without those that may still change unless all of it was read.
+
+    So many of them are `settled`. `end` is the cursor up to which it was read, and `seen_to` the
+    one before what is unfinished.
+    """
+
+    lines: Sequence[Line]
+    settled: int
+    end: int
+    seen_to: int
+
+    @property
+    def text(self) -> str:
+        """The lines, joined by line feeds."""
+        return text_of(self.lines)[:-1]
+
+
+async def _read(
+    log: Log,
+    start: int,
+    data: bytes,
+    max_characters: float = math.inf,
+    max_lines: float = math.inf,
+) -> _Read:
+    """Return the lines of bytes that were read at a cursor, or some more of them than wanted."""
+    transcript = await reading_transcript(log, start, data[:PIECE_BYTES])
+    lines: list[Line] = []
+    size = 0
+    position = start
+    for piece in pieces(data):
+        if size > max_characters or len(lines) > max_lines:
+            break
+        await next_turn()
+        position += len(piece)
+        transcript.feed(piece, position)
+        settled = transcript.take_settled(is_annotated=True)
+        lines += settled
+        size += sum(len(line.text) + 1 for line in settled)
+    count = len(lines)
+    if position == start + len(data):
+        lines += transcript.open_lines(is_annotated=True) or [EMPTY_LINE]
+    if FILES.encode() in data:
+        lines = [line._replace(text=without_paths(line.text)) for line in lines]
+    return _Read(lines, count, position, position - transcript.held_bytes)
 
 
 async def read_forward(
@@ -151,112 +186,43 @@ async def read_forward(
     that are no longer kept are skipped.
     """
     start = max(start, log.kept_from)
+    most = math.inf if max_lines is None else max_lines
     # All of it at once: the log may be trimmed at each `await`.
-    data = bytearray(log.read(start, min(MAX_READ_BYTES, end - start)))
-    if not await _only_appends(log, start, start + len(data)):
-        piece = await _read_as_left(log, bytes(data), start, end, max_characters, max_lines)
-        if piece:
-            return piece
-    paced = PacedTranscript(await reading_transcript(log, start))
-    size = 0
-    text = ""
-    # Read until the text has nearly its maximum length, or a little more.
-    while size < len(data):
-        room = max_characters - len(text)
-        if room <= max_characters // 100:
-            break
-        fed = size + min(_PIECE_BYTES, room)
-        if max_lines is not None:
-            missing = max_lines - text.count("\n")
-            if missing <= 0:
-                break
-            fed = _lines_end(data, size, fed, missing)
-        await paced.feed(data[size:fed])
-        size = min(fed, len(data))
-        text = paced.text()
-    del data[size:]
-    shown = Piece(text, start, start + size - paced.held_bytes)
-    # Cut it where it ends well. A few bytes that move the cursor can make a long text.
+    data = log.read(start, min(MAX_READ_BYTES, end - start))
     while True:
-        limit = len(data)
-        if len(shown.text) > max_characters:
-            limit = min(len(data) * max_characters // len(shown.text), len(data) - 1)
-        elif start + len(data) >= end:
-            break
-        size = _last_line_end(data, limit) or limit
-        if size == len(data):
-            break
-        del data[size:]
-        shown = await _show(log, data, start)
-    return shown._replace(remaining_bytes=max(0, end - start - len(data)))
+        read = await _read(log, start, data, max_characters, most)
+        shown = read.text
+        count = shown.count("\n") + bool(read.lines and read.lines[-1].text)
+        is_all, fits = read.end == start + len(data), len(shown) <= max_characters
+        if read.end < end or not fits or count > most:
+            lines = read.lines if read.end == end else read.lines[: read.settled]
+            ending, cursor = _division(lines, max_characters, most)
+            if ending:
+                return Piece(text_of(lines[:ending]), start, cursor, end - cursor)
+        if is_all and fits:
+            return Piece(shown, start, read.seen_to, end - read.end)
+        # It can't be divided where a line begins, so it is read up to fewer bytes.
+        size = read.end - start
+        stop = start + min(size * max_characters // max(len(shown), 1), size - 1)
+        data = data[: _outside_typed_line(log, start, stop) - start]
 
 
-async def _read_as_left(
-    log: Log, data: bytes, start: int, end: int, max_characters: int, max_lines: int | None
-) -> Piece | None:
-    """Return the first lines of data that what follows them leaves alone, as `read_forward`.
+def _division(lines: Sequence[Line], max_characters: int, max_lines: float) -> tuple[int, int]:
+    """Return how many lines make a piece, and the cursor where the next one begins; 0 if none do.
 
-    None if so few lines, or characters, don't end with one.
+    A line that knows where it begins can be read from there: no later output has changed what
+    precedes it.
     """
-    paced = PacedTranscript(await moving_transcript(log, start))
-    size = await paced.feed_lines(data, start, max_characters)
-    text = paced.text()
-    lines, starts = text.split("\n"), paced.line_starts()
-    most = len(lines) if max_lines is None else max_lines
-    if start + size == end:
-        count = len(lines) - (not lines[-1])
-        if len(text) <= max_characters and count <= most:
-            return Piece(text, start, end - paced.held_bytes)
-    else:
-        most = min(most, paced.settled_lines)
-    ending = 0
-    length = 0
-    for number, line in enumerate(lines[:most], start=1):
-        length += len(line) + 1
-        if length > max_characters:
+    ending, cursor = 0, 0
+    size = count = 0
+    for number, line in enumerate(lines):
+        if number and line.begins_at is not None:
+            ending, cursor = number, line.begins_at
+        size += len(line.text) + (not line.goes_on)
+        count += not line.goes_on
+        if size > max_characters or count > max_lines:
             break
-        if number in starts:
-            ending = number
-    if not ending:
-        return None
-    cursor = starts[ending]
-    return Piece("\n".join([*lines[:ending], ""]), start, cursor, end - cursor)
-
-
-async def _only_appends(log: Log, start: int, end: int) -> bool:
-    """Tell whether a part of a log only appends to the terminal's last line."""
-    position = start
-    while position < end:
-        data = log.read(position, min(_PIECE_BYTES, end - position))
-        if position + len(data) < end:
-            # No sequence contains a line feed.
-            data = data[: data.rfind(b"\n") + 1 or max(1, len(data) - _SEQUENCE_BYTES)]
-        if not data:
-            break
-        if not only_appends(data):
-            return False
-        position += len(data)
-        await next_turn()
-    return True
-
-
-def _lines_end(data: bytearray, start: int, end: int, lines: int) -> int:
-    """Return where so many lines end, or `end` if that comes first."""
-    position = start
-    for _ in range(lines):
-        position = data.find(b"\n", position, end) + 1
-        if not position:
-            return end
-    return position
-
-
-def _last_line_end(data: bytearray, limit: int) -> int:
-    """Return the end of the last whole line before a limit, or 0 without one."""
-    line_end = data.rfind(b"\n", 0, limit) + 1
-    # The line typed for a command belongs with the mark after it, which holds the command.
-    if is_typed(data[:line_end]):
-        line_end = data.rfind(b"\n", 0, line_end - 1) + 1
-    return line_end
+    return ending, cursor
 
 
 async def read_chunk(
@@ -330,55 +296,69 @@ async def read_end(
     start: int,
     end: int,
     max_characters: int,
+    max_lines: int | None = None,
     *,
-    is_line: bool = False,
     is_raw: bool = False,
 ) -> Piece:
     """Return the end of the text of a part of a log; all of it if it fits.
 
     It begins with a whole line if that costs at most half of the length. At most `MAX_READ_BYTES`
-    are read. Bytes that are no longer kept are skipped. `is_line`: the part begins with a line,
-    even if no line feed is before it. In raw text, only line feeds separate lines.
+    are read. Bytes that are no longer kept are skipped. In raw text, only line feeds separate
+    lines.
     """
-
-    async def text_of(data: bytes, begin: int, *, is_line: bool) -> str:
-        if is_raw:
-            return readable(data).replace("\r\n", "\n")
-        is_line = is_line and only_appends(data)
-        return (await _show(log, data, begin, is_line=is_line)).marked_text
-
-    piece = RawPiece if is_raw else Piece
-    size = max_characters + max_characters // 4
+    most = math.inf if max_lines is None else max_lines
+    size = int(min(max_characters, most * _LINE_CHARACTERS))
+    size += size // 4
     while True:
         oldest = max(start, log.kept_from)
         begin = max(oldest, end - size)
-        data = log.read(begin, end - begin)
-        text = await text_of(data, begin, is_line=begin > oldest or is_line)
-        if len(text) > max_characters:
-            kept = excerpts.end_of(text, max_characters)
-            return piece(kept, begin + _start_of_end(data, text, kept), end)
-        if begin == oldest:
-            return piece(text, begin, end)
-        if size >= MAX_READ_BYTES:
+        lines = (
+            _raw_lines(log, begin, end)
+            if is_raw
+            else (await _read(log, begin, log.read(begin, end - begin))).lines
+        )
+        text = text_of(lines)[:-1]
+        if begin == oldest or len(text) > max_characters or _count(text) > most:
+            break
+        if size >= MAX_READ_BYTES:  # much was read that shows little, and it begins within a line
+            rest = text_of(lines[1:])[:-1]
+            if rest:
+                text, begin = rest, lines[1].begins_at or begin
             break
         size = min(size * 4, MAX_READ_BYTES)
-    # Much was read that shows little. It begins within a line.
-    first_line_end = data.find(b"\n", 0, -1) + 1
-    if first_line_end:
-        begin += first_line_end
-        text = await text_of(data[first_line_end:], begin, is_line=True)
-    return piece(text, begin, end)
+    kept = excerpts.end_of(text, max_characters)
+    while _count(kept) > most:
+        _, _, kept = kept.partition("\n")
+    if len(kept) < len(text):
+        begin = _start_of_end(lines, kept, begin)
+    return (RawPiece if is_raw else Piece)(kept, begin, end)
 
 
-def _start_of_end(data: bytes, text: str, kept: str) -> int:
-    """Return where in the bytes of a text its end begins, as far as we can tell."""
-    is_line = text[: len(text) - len(kept)].endswith("\n")
-    # A line feed ends each line of the text, except where a program moved back to earlier lines.
-    before, *lines = data.rsplit(b"\n", kept.count("\n") + is_line)
-    if not is_line:
-        partial_line, _, _ = kept.partition("\n")
-        return max(0, len(before.rstrip(b"\r")) - len(partial_line.encode()))
-    return len(before) + 1 if lines else 1
+def _start_of_end(lines: Sequence[Line], kept: str, begin: int) -> int:
+    """Return where the end of lines that were read from a cursor begins, as far as we can tell."""
+    before = [EMPTY_LINE, *lines]
+    whole = [line for line, last in zip(lines, before, strict=False) if not last.goes_on]
+    line = whole[-1 - kept.count("\n")]
+    first, _, _ = kept.partition("\n")
+    cut = len(line.text) - len(first)
+    start = begin if line.begins_at is None else line.begins_at
+    return start + len(line.text[:cut].encode())
+
+
+def _count(text: str) -> int:
+    """Return how many lines of the program a text has; a line feed at the end begins no other."""
+    return text.count("\n") + (text[-1:] not in ("", "\n")) - text.count(NOTE)
+
+
+def _raw_lines(log: Log, start: int, end: int) -> list[Line]:
+    """Return the lines of raw text, which only line feeds separate."""
+    data = log.read(start, end - start)
+    sizes = [len(line) + 1 for line in data.split(b"\n")]
+    starts = itertools.accumulate(sizes, initial=start)
+    text = readable(data).replace("\r\n", "\n")
+    return [
+        Line(line, begins_at=begin) for line, begin in zip(text.split("\n"), starts, strict=False)
+    ]
 
 
 async def read_last_lines(
@@ -386,39 +366,18 @@ async def read_last_lines(
 ) -> tuple[list[str], bool]:
     """Return the last lines that were printed before a cursor, and whether there were more.
 
-    The oldest comes first.
-    Lines that are no longer kept count as more. The lines have at most `max_characters`.
+    The oldest comes first. Lines that are no longer kept count as more. The lines have at most
+    `max_characters`.
     """
-    size = min(max_characters, lines * _LINE_CHARACTERS)
-    while True:
-        piece = await read_end(log, 0, end, size, is_raw=is_raw)
-        read_lines = piece.lines
-        is_all_kept = piece.start <= log.kept_from
-        has_more = len(read_lines) > lines
-        if is_all_kept or has_more or size >= max_characters:
-            return read_lines[-lines:], has_more or piece.start > 0
-        size = min(max_characters, size * 4)
-
-
-async def line_feeds(log: Log, start: int, end: int) -> int:
-    """Return how many lines end in a part of a log, as far as it is kept."""
-    lines = 0
-    position = max(start, log.kept_from)
-    while position < end:
-        piece = log.read(position, min(MAX_READ_BYTES, end - position))
-        if not piece:
-            break
-        lines += piece.count(b"\n")
-        position += len(piece)
-        await next_turn()
-    return lines
+    piece = await read_end(log, 0, end, max_characters, lines, is_raw=is_raw)
+    return piece.lines, piece.start > 0
 
 
 async def may_be_answered(log: Log, start: int, end: int) -> bool:
     """Tell whether a part of a log contains a query that a terminal answers, as if typed."""
     position = max(start, log.kept_from)
     while position < end:
-        data = log.read(position, min(_PIECE_BYTES, end - position))
+        data = log.read(position, min(PIECE_BYTES, end - position))
         if ANSWERED.search(data):
             return True
         if position + len(data) >= end:

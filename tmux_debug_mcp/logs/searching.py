@@ -19,7 +19,7 @@ from tmux_debug_mcp.vt.transcript import Transcript
 
 from .excerpts import Excerpt, cut_in_the_middle, joined, note
 from .log import Log
-from .pacing import PacedTranscript
+from .pacing import pieces, work_of
 from .positioning import sequence_at
 from .reading import clean_text
 
@@ -80,7 +80,7 @@ async def search(
     if older:
         parts.append(note(f"{older} older matching lines left out"))
     for first, data in found:
-        text = await clean_text(log, data, first, is_line=True)
+        text = await clean_text(log, first, data)
         lines = text.removesuffix("\n").split("\n")
         parts += [note(f"at cursor {first}"), Excerpt(lines, [])]
     return cut_in_the_middle(joined(*parts), MAX_FOUND_CHARACTERS), len(matches)
@@ -221,9 +221,11 @@ async def _shown(
             output = lines[number]
         rows = text[position : end - 1]
         if several is None or several.re is in_rows:
-            paced = PacedTranscript(Transcript(log.columns, log.rows), is_annotated=False)
-            await paced.feed(output, turns)
-            rows = paced.text().encode()
+            transcript = Transcript(log.columns, log.rows)
+            for piece in pieces(output):
+                await turns.take(work_of(piece))
+                transcript.feed(piece)
+            rows = without_paths(transcript.text()).encode()
         last = number + text.count(b"\n", position, end) - 1
         shown.append(rows)
         numbers += [min(number + row, last) for row in range(rows.count(b"\n") + 1)]

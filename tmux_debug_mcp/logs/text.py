@@ -6,19 +6,17 @@ draws, and tells the echo of keys from output.
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Self
 
-from tmux_debug_mcp.turns import TURN_WORK, Turns, next_turn
+from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
 from tmux_debug_mcp.vt.rows import EMPTY_LINE, Event, Gap, Line, annotated
-from tmux_debug_mcp.vt.sequences import only_appends
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
-from .pacing import LINE_WORK, pieces, work_of
-from .positioning import blank_transcript, moving_transcript, transcript_from
-from .reading import line_feeds
+from .pacing import pieces
+from .positioning import moving_transcript, reading_transcript, transcript_from
 
 # How much is read in one go if nothing is matched.
 PIECE_BYTES = 1 << 16
@@ -27,11 +25,6 @@ _MAX_BEHIND_BYTES = 1 << 20
 _END_BYTES = 1 << 18
 # How far to look for the beginning of a line.
 _MAX_LINE_BYTES = 1 << 15
-# If so much output only appends to the screen, it does not matter what the screen showed before.
-_BEGIN_BYTES = 1 << 16
-# The output after keys is read line by line up to this much, so that lines know where they begin:
-# as much as is kept of the beginning, with colours. Of later ones, only the last of a piece knows.
-_BY_LINES_BYTES = 1 << 14
 
 
 class PaneText:
@@ -67,7 +60,6 @@ class PaneText:
         self._is_read = is_read
         self._start = cursor
         self._events: list[Event] = []
-        self._by_lines_to = cursor + _BY_LINES_BYTES
 
     @classmethod
     async def since(cls, log: Log, cursor: int, sent: Sequence[Typed] = ()) -> Self:
@@ -77,12 +69,8 @@ class PaneText:
     @classmethod
     async def to_read(cls, log: Log, cursor: int, end: int) -> Self:
         """Return the text from a cursor on as it is read: with what is drawn, and commands."""
-        begin = log.read(cursor, min(_BEGIN_BYTES, end - cursor))
-        # Output that moves back may move to earlier rows of the screen.
-        is_alone = cursor < log.kept_from or only_appends(begin)
-        if is_alone:
-            return cls(log, cursor, (), blank_transcript(log, cursor), is_read=True)
-        return cls(log, cursor, (), await moving_transcript(log, cursor), is_read=True)
+        begin = log.read(cursor, min(PIECE_BYTES, end - cursor))
+        return cls(log, cursor, (), await reading_transcript(log, cursor, begin), is_read=True)
 
     @property
     def seen_to(self) -> int:
@@ -131,13 +119,8 @@ class PaneText:
             end = min(end, next_keys.cursor)
         data = self._log.read(self.position, min(max_bytes, end - self.position))
         data = next(pieces(data), b"")
-        turns = Turns()
-        for part in self._parts(data):
-            await turns.take(min(work_of(part) + LINE_WORK, TURN_WORK))
-            self._transcript.feed(part)
-            self.position += len(part)
-            if part.endswith(b"\n"):
-                self._transcript.mark_line(self.position)
+        self.position += len(data)
+        self._transcript.feed(data, self.position)
         if data:
             self.is_at_line_end = data.endswith(b"\n")
         settled_now: Sequence[Event] = self._transcript.take_events()
@@ -146,16 +129,6 @@ class PaneText:
         events, self._events = [*self._events, *settled_now], []
         settled = [event.new for event in events if isinstance(event, Line)]
         return events, self._echo.without(settled, [line.new for line in self.open_lines])
-
-    def _parts(self, data: bytes) -> Iterator[bytes]:
-        """Yield output in lines, or many lines at once."""
-        start = 0
-        while start < len(data):
-            is_by_lines = self.position < self._by_lines_to
-            find = data.find if is_by_lines else data.rfind
-            end = find(b"\n", start) + 1 or len(data)
-            yield data[start:end]
-            start = end
 
     async def skip_to(self, cursor: int, lines: int = 0) -> None:
         """Go on at a cursor, or where what is kept begins. What comes before is passed over.
@@ -169,7 +142,6 @@ class PaneText:
             make = moving_transcript if self._is_read else transcript_from
             self._transcript, self.position = await make(self._log, cursor), cursor
             cursor = self._kept_line(cursor)
-        self._by_lines_to = cursor + _BY_LINES_BYTES
         if cursor > begin:
             self.unseen_bytes += cursor - begin
             # What is passed over may have changed what lines without a known beginning showed.
@@ -196,7 +168,18 @@ class PaneText:
         if start > self._start and end - start > _MAX_BEHIND_BYTES:
             near = end - _END_BYTES
             near += self._log.read(near, _MAX_LINE_BYTES).find(b"\n") + 1
-            await self.skip_to(near, await line_feeds(self._log, start, near))
+            await self.skip_to(near, await self._line_feeds(start, near))
+
+    async def _line_feeds(self, start: int, end: int) -> int:
+        """Return how many lines end in a part of the log, as far as it is kept."""
+        lines = 0
+        while start < end:
+            await next_turn()
+            start = max(start, self._log.kept_from)
+            piece = self._log.read(start, min(_MAX_BEHIND_BYTES, max(0, end - start)))
+            lines += piece.count(b"\n")
+            start += len(piece) or end
+        return lines
 
     def keys_sent(self) -> tuple[list[Event], int | None]:
         """Treat all lines so far as old: only what is printed from now on is new.
@@ -204,7 +187,6 @@ class PaneText:
         Return what can't change any more, and where the line begins that they are typed in, if it
         is the last and known.
         """
-        self._by_lines_to = self.position + _BY_LINES_BYTES
         self._echo.without([line.new for line in self.open_lines], ())  # to use up their echo
         self._transcript.end_lines()
         self._transcript.keys_sent()

@@ -89,7 +89,7 @@ async def is_shown(pane: Pane, secret: str, since: int) -> bool:
     if len(secret.strip(" ")) < _MIN_SHOWN_CHARACTERS:
         return False
     printed = pane.log.read(since, _MAX_SHOWN_BYTES)
-    text = await clean_text(pane.log, printed, since, is_line=False)
+    text = await clean_text(pane.log, since, printed)
     return secret.encode() in printed or shown_as(secret).search(text) is not None
 
 

@@ -5,12 +5,11 @@ xterm's "Control Sequences"; where terminals differ, a grid does what tmux does.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from .rows import (
     EMPTY_LINE,
     FORGOTTEN,
-    SOMEWHERE,
     TAB_COLUMNS,
     History,
     Line,
@@ -283,28 +282,29 @@ class Grid:
         rows = [Row(line[start : start + self.columns], is_wrapped=True) for start in starts]
         rows[-1].is_wrapped = False
         rows[0].begins_at = self._rows[-1].begins_at
-        if rows[0].begins_at is None and self._history is not None:
-            rows[0].begins_at = SOMEWHERE
         self._rows[-1:] = rows
         self._row = len(self._rows) - 1
         self._column = len(rows[-1].text)
         if "\t" in line or not line.isascii():
             self._column = len(rows[-1].edit())
 
-    def put_lines(self, lines: Sequence[str]) -> None:
+    def put_lines(self, lines: Sequence[str], starts: Iterable[int]) -> None:
         """Write lines at the cursor, which is at a new row, and move it to the row below them.
 
         There are at least as many lines as rows on the screen. Each is valid for `put_line` and
-        fits into a row.
+        fits into a row. `starts` are the cursors after them, if they are known.
         """
         above = len(lines) - self.height + 1
+        begins = [self._rows[-1].begins_at, *starts]
+        begins += [None] * (len(lines) + 1 - len(begins))
         self._rows[-1:] = [Row()] * self.height
         self.settle()
         if self._history is not None:
-            self._history.lines += [Line(line, begins_at=SOMEWHERE) for line in lines[:above]]
+            settled = zip(lines[:above], begins, strict=False)
+            self._history.lines += [Line(line, begins_at=start) for line, start in settled]
         self._rows = [Row(line) for line in [*lines[above:], ""]]
-        for row in self._rows:
-            row.begins_at = SOMEWHERE
+        for row, start in zip(self._rows, begins[above:], strict=True):
+            row.begins_at = start
         self._row = self.height - 1
 
     def move_to(self, row: int, column: int) -> None:

@@ -4,8 +4,9 @@ No I/O. Sources: ECMA-48, xterm's "Control Sequences", and tmux where terminals 
 that show nothing and move nothing are ignored.
 """
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT, CharacterSets
 from .grid import Grid
@@ -140,19 +141,22 @@ class Interpreter:
         if self.main.is_drawn_on and self.alternate is None:
             self.main.end_drawing(is_restored=is_restored)
 
-    def write(self, text: str) -> None:
-        """Write text, and settle the rows that it has moved off the screen."""
+    def write(self, text: str, starts: Iterator[int]) -> None:
+        """Write text, and settle the rows that it has moved off the screen.
+
+        `starts` yields the cursor after each line feed, if that is known.
+        """
         line, line_feed, rest = text.partition("\n")
         if line_feed:
-            self._write_line(line)
-            text = self._write_plain_lines(rest)
+            self._write_line(line, starts)
+            text = self._write_plain_lines(rest, starts)
         *lines, rest = text.split("\n")
         for line in lines:
-            self._write_line(line)
+            self._write_line(line, starts)
         self._interpret(rest)
         self.grid.settle()
 
-    def _write_line(self, line: str) -> None:
+    def _write_line(self, line: str, starts: Iterator[int]) -> None:
         """Write a line and the line feed after it: at once if it is plain and at a new row."""
         has_return = line.endswith("\r")
         if has_return:
@@ -172,8 +176,11 @@ class Interpreter:
             self.grid.return_carriage()
         self.grid.feed_line()
         self._last = ""
+        start = next(starts, None)
+        if start is not None and self.alternate is None:
+            self.grid.mark_line(start)
 
-    def _write_plain_lines(self, text: str) -> str:
+    def _write_plain_lines(self, text: str, starts: Iterator[int]) -> str:
         """Write lines at once if all are plain and fill the screen; return what is left."""
         if self.alternate is not None or not self._is_at_new_row():
             return text
@@ -189,14 +196,9 @@ class Interpreter:
         expanded = head.expandtabs().split("\n") if "\t" in head else lines
         if max(map(len, expanded)) > self.grid.columns:
             return text
-        self.grid.put_lines(lines)
+        self.grid.put_lines(lines, itertools.islice(starts, len(lines)))
         self._is_cleared = False
         return rest
-
-    def mark_line(self, cursor: int) -> None:
-        """Note where in the output a line of the main screen begins, if one begins here."""
-        if self.alternate is None:
-            self.grid.mark_line(cursor)
 
     def _is_at_new_row(self) -> bool:
         """Tell whether the next line, if it is plain, can be stored as it is."""

@@ -6,7 +6,9 @@ character: a prefix (`<`, `=`, `>`, `?`) and intermediate characters (space to `
 """
 
 import codecs
+import itertools
 import re
+from collections.abc import Iterator
 
 from .charsets import SHIFT_OUT
 
@@ -27,6 +29,7 @@ STRING = re.compile(
     """,
     re.VERBOSE,
 )
+_STRING_OF_BYTES = re.compile(STRING.pattern.encode(), re.VERBOSE)
 # All sequences that tmux(1) writes into a capture with attributes: SGR, and links (OSC 8).
 SGR = r"\033\[[0-9;:]*m"
 LINK = r"\033\][^\a\033]*(?:\a|\033\\)"
@@ -152,6 +155,25 @@ def only_appends(data: bytes | bytearray) -> bool:
     if data.count(b"\n") != data.count(b"\r\n"):  # a line feed alone keeps the column
         return False
     return not _MORE_THAN_APPENDS.search(data) and not _LONE_RETURN.search(data)
+
+
+def line_starts(data: bytes | bytearray, end: int) -> Iterator[int]:
+    """Yield the cursor after each line feed in data that ends at a cursor.
+
+    Line feeds in strings end no line.
+    """
+    if b"\033" in data:
+        data = without_feeds_in_strings(data)
+    sizes = map(len, data.split(b"\n")[:-1])
+    starts = itertools.accumulate(
+        sizes, lambda start, size: start + size + 1, initial=end - len(data)
+    )
+    return itertools.islice(starts, 1, None)
+
+
+def without_feeds_in_strings(data: bytes | bytearray) -> bytes:
+    """Return data with blanks in place of the line feeds in strings."""
+    return _STRING_OF_BYTES.sub(lambda string: string[0].replace(b"\n", b" "), data)
 
 
 def unfinished(data: bytes) -> bytes:

@@ -21,13 +21,13 @@ Rules, measured against tmux:
    ended, even if its last row is full; here tmux joins the two.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .charsets import CharacterSets
 from .interpreter import Interpreter
 from .marks import BEGIN, with_command
 from .rows import EMPTY_LINE, SCREEN_NOTE, Event, History, Line, annotated, text_of
-from .sequences import CANCEL, MAX_HELD_BYTES, STRING, unfinished
+from .sequences import CANCEL, MAX_HELD_BYTES, STRING, line_starts, unfinished
 from .sizes import COLUMNS, ROWS
 
 # The line that is typed for a command has at least this many characters. Marks that follow each
@@ -95,41 +95,41 @@ class Transcript:
         self._hold(sequence)
         self._held_before = len(self._held)
 
-    def feed(self, data: bytes | bytearray) -> None:
-        """Write the next bytes to the terminal."""
+    def feed(self, data: bytes | bytearray, end: int | None = None) -> None:
+        """Write the next bytes to the terminal; `end` is the cursor after them.
+
+        With it, lines know where they begin.
+        """
         data = self._held + data
         rest = unfinished(data)
         if len(rest) < len(data):
             self._held_before = 0
         self._hold(rest)
-        text = data[: len(data) - len(rest)].decode(errors="replace")
-        self._write(self._write_commands(text))
-
-    def mark_line(self, cursor: int) -> None:
-        """Note that what was fed ends at this cursor. If a line begins there, it will say so."""
-        if not self._held:
-            self._interpreter.mark_line(cursor)
+        written = data[: len(data) - len(rest)]
+        starts = iter(() if end is None else line_starts(written, end - len(rest)))
+        text = self._write_commands(written.decode(errors="replace"), starts)
+        self._write(text, starts)
 
     def _hold(self, rest: bytes) -> None:
         """Hold back what is incomplete; if it is too long, one byte more than the maximum."""
         self._held = rest[: MAX_HELD_BYTES + 1]
 
-    def _write_commands(self, text: str) -> str:
+    def _write_commands(self, text: str, starts: Iterator[int]) -> str:
         """Write text up to the last mark of a command's beginning; return the text after it."""
         position = 0
         for mark in BEGIN.finditer(text):
-            self._write(text[position : mark.start()])
+            self._write(text[position : mark.start()], starts)
             if self._characters_since_mark >= _MIN_TYPED_CHARACTERS:
                 self._characters_since_mark = 0
                 self._note_command(mark[1])
             position = mark.end()
         return text[position:]
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, starts: Iterator[int]) -> None:
         self._characters_since_mark += len(text)
         if "\033" in text:
             text = STRING.sub(CANCEL, text)
-        self._interpreter.write(text)
+        self._interpreter.write(text, starts)
 
     def _note_command(self, command: str) -> None:
         """Note the command in a mark with the nearest line that was typed for one."""

@@ -249,8 +249,7 @@ async def _has_new_prompt(pane: Pane) -> bool:
 
 async def _last_line(log: Log, start: int, end: int) -> str:
     start = max(start, log.kept_from, end - MAX_PROMPT_BYTES)
-    data = log.read(start, end - start)
-    text = await clean_text(log, data, start, is_line=False)
+    text = await clean_text(log, start, log.read(start, end - start))
     return text.rpartition("\n")[2].strip()
 
 
