@@ -10,6 +10,7 @@ import pytest
 from clocks import VirtualClock
 from staging import BLOCKED, PROMPT, READING, SECRET, StagedPane
 
+from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
 from tmux_debug_mcp.panes.observing import since_cursor
 from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report, Shows
@@ -375,3 +376,66 @@ class TestSteps:
         [note] = [report.excerpt.lines[index] for index in report.excerpt.notes]
         assert note.startswith("[")
         assert "lines left out: since " in note
+
+
+async def after(clock: VirtualClock, at_s: float, happens: Callable[[], object]) -> None:
+    await clock.sleep(at_s)
+    happens()
+
+
+async def test_what_is_typed_while_the_log_is_late_counts_for_quiet(
+    pane: StagedPane, clock: VirtualClock
+) -> None:
+    pane.snapshot = BLOCKED
+    pane.is_stalled = True
+
+    def type_text() -> None:
+        pane.type("x")
+        pane.catch_up()
+
+    async with clock.jumping(), anyio.create_task_group() as tasks:
+        tasks.start_soon(after, clock, 3.2, type_text)
+        conditions = Conditions(idle_s=3.0)
+        [report] = await wait([pane], conditions, partial(since_cursor, cursor=0))
+
+    assert report.reason is Reason.IDLE
+    assert clock.now() == pytest.approx(6.2)
+
+
+async def test_person_who_takes_the_keyboard_while_the_log_is_late_may_type(
+    pane: StagedPane, clock: VirtualClock
+) -> None:
+    pane.snapshot = PROMPT
+    pane.is_stalled = True
+
+    def take() -> None:
+        pane.keyboard.hand_over("ann")
+        pane.catch_up()
+
+    async with clock.jumping(), anyio.create_task_group() as tasks:
+        tasks.start_soon(after, clock, 0.5, take)
+        conditions = Conditions("ready", timeout_s=5)
+        [report] = await wait([pane], conditions, partial(since_cursor, cursor=0))
+
+    assert report.reason is Reason.TIMED_OUT
+
+
+async def test_what_a_program_leaves_that_ends_while_the_log_is_late_may_print(
+    pane: StagedPane, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane.snapshot = PROMPT
+    pane.is_stalled = True
+    left = [Stat(pid=7)]
+    monkeypatch.setattr(pane, "left", lambda: left)
+
+    def end() -> None:
+        pane.catch_up()
+        pane.exit(0)
+
+    async with clock.jumping(), anyio.create_task_group() as tasks:
+        tasks.start_soon(after, clock, 0.5, end)
+        tasks.start_soon(after, clock, 2.0, left.clear)
+        [report] = await wait([pane], MATCH, partial(since_cursor, cursor=0))
+
+    assert report.reason is Reason.EXITED
+    assert clock.now() >= 2.0

@@ -243,10 +243,9 @@ class EndOfWait:
             return None
         if moment.is_drained is None:
             return Need.DRAIN
-        if moment.runs_others is None:
+        if not is_secret and moment.runs_others is None:
             return Need.OTHERS
-        is_alone = is_secret or not moment.runs_others
-        return Reason.INPUT if moment.is_drained and is_alone else None
+        return Reason.INPUT if moment.is_drained and not moment.runs_others else None
 
 
 async def observe(observation: Observation, conditions: Conditions, deadline: float) -> Report:

@@ -14,7 +14,7 @@ doing. So a rule that depends on it needs looks, and the loop decides how often.
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -57,9 +57,9 @@ class Later(NamedTuple):
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Moment:
-    """A pane at one moment.
+    """A pane at one moment. The loop adds what a rule needs to know; a rule changes nothing.
 
     Attributes:
         now: The time, by the pane's clock.
@@ -69,12 +69,13 @@ class Moment:
         match: Which pattern matches what was read until now.
         idle_s: Seconds since something was printed or typed, or the pane was made.
         has_person: A person has the keyboard.
-        activity: What the pane was doing at a look that was just taken; None if none was.
+        activity: What the pane was doing at the last look, at most `Times.min_look_s` before this
+            moment; None if the rule has not asked for it.
         takes_commands: A shell in the foreground was started to take commands from the terminal.
         has_begun: The pane's command had begun before that look, or ended.
         has_children: The shell in the foreground had children before that look.
-        is_drained: The log contains all that was printed before that look; False if it is late,
-            None if that was not asked.
+        is_drained: The log contained all that was printed when the rule asked; False if it is late,
+            None if the rule has not asked since the last look.
         ports: The ports on which the pane's processes listen; None if that was not asked.
         runs_others: Another program than the shell at its prompt runs in the pane, or after the end
             of the pane's program, any one; None if that was not asked.
@@ -118,17 +119,17 @@ async def until(
         size = pane.log.size
         while True:
             try:
-                verdict, moment = await watch.ask(rule)
+                answer, moment = await watch.ask(rule)
             except PaneLostError:  # now its program is known to have ended
                 continue
-            if not (verdict is None or isinstance(verdict, Later)):
-                return verdict, moment
+            if not (answer is None or isinstance(answer, Later)):
+                return answer, moment
             if moment.is_due:
                 return None, moment
             if subscription is None:  # many rules decide at once
                 subscription = await stack.enter_async_context(pane.subscribe())
                 continue
-            wait_s = watch.next_at(verdict, moment) - clock.now()
+            wait_s = watch.next_at(answer, moment) - clock.now()
             if moment.size - size > _FLOOD_BYTES:
                 await clock.sleep(min(times.flood_s, max(0.0, wait_s)))
             else:
@@ -146,86 +147,83 @@ class _Watch:
         self._begun_at = pane.clock.now()
         self._look_at = -math.inf
         self._activity: Activity | None = None
-        self._before = True, False
+        self._has_begun = True
+        self._has_children = False
+        self._takes_commands = False
 
     async def ask(self, rule: Rule[V]) -> tuple[V | Later | None, Moment]:
         """Ask a rule about this moment, and find out all that it needs to know."""
-        pane, sent = self._pane, self._pane.keyboard.last_sent
-        has_person = pane.keyboard.holder is not None
-        known = Moment(0.0, ending=await pane.ending(), has_person=has_person)
+        pane = self._pane
+        moment = Moment(0.0, ending=await pane.ending())
         while True:
-            ending = known.ending
-            size = ending.cursor if ending else pane.log.size
-            found = await self._read(size, ending) if self._read else None
-            now, idle_s = pane.clock.now(), pane.log.quiet_s()
-            moment = replace(
-                known,
-                now=now,
-                is_due=now >= self._deadline,
-                size=size,
-                match=found,
-                idle_s=min(idle_s, now - sent.at) if sent else idle_s,
-            )
+            ending = moment.ending
+            moment.size = ending.cursor if ending else pane.log.size
+            moment.match = await self._read(moment.size, ending) if self._read else None
+            now, sent = pane.clock.now(), pane.keyboard.last_sent
+            moment.now, moment.is_due = now, now >= self._deadline
+            moment.idle_s = min(pane.log.quiet_s(), now - sent.at if sent else math.inf)
+            moment.has_person = pane.keyboard.holder is not None
             answer = rule(moment)
             if not isinstance(answer, Need):
                 return answer, moment
-            known = await self._find_out(answer, moment)
+            await self._find_out(answer, moment)
 
-    async def _find_out(self, need: Need, moment: Moment) -> Moment:
+    async def _find_out(self, need: Need, moment: Moment) -> None:
         pane = self._pane
         if need is Need.LOOK:
-            return replace(await self._looked(moment), is_drained=None)
-        if need is Need.PORTS:
-            return replace(moment, ports=frozenset(end.port for end in pane.ports.ends()))
-        if need is Need.OTHERS:
+            await self._look(moment)
+            moment.is_drained = None
+        elif need is Need.PORTS:
+            moment.ports = frozenset(end.port for end in pane.ports.ends())
+        elif need is Need.OTHERS:
             shell = moment.activity.shell if moment.activity else None
-            others = not pane.is_alone(shell) if shell else bool(pane.left())
-            return replace(moment, runs_others=others)
+            is_alone = not pane.left() if moment.ending else bool(shell and pane.is_alone(shell))
+            moment.runs_others = not is_alone
+        else:
+            await self._drain(moment, looks=need is Need.DRAIN)
+
+    async def _drain(self, moment: Moment, *, looks: bool) -> None:
+        pane = self._pane
         try:
-            is_drained = await pane.drain()
+            moment.is_drained = await pane.drain()
         except PaneLostError:
             if moment.ending is None:
                 raise
-            is_drained = True  # nothing more can come
-        moment = replace(moment, is_drained=is_drained, ending=await pane.ending())
+            moment.is_drained = True  # nothing more can come
+        moment.ending = await pane.ending()
         activity = moment.activity
-        is_late = activity and activity.snapshot.printed_bytes != pane.log.size
-        if need is Need.DRAIN and is_late:
+        if looks and activity and activity.snapshot.printed_bytes != pane.log.size:
             self._look_at = -math.inf  # it was printed before that look, or after it
-            return await self._looked(moment)
-        return moment
+            await self._look(moment)
 
-    async def _looked(self, moment: Moment) -> Moment:
+    async def _look(self, moment: Moment) -> None:
         """Look at the pane. Output wakes a watch much more often than it is worth looking."""
         clock, terminal = self._pane.clock, self._pane.terminal
         if self._activity is None or clock.now() >= self._look_at:
             # Read first: if a command begins in between, or a last child ends, the look shows that
             # it is there, or that the shell has run.
-            shell = self._activity.snapshot.shell if self._activity else None
-            has_children = shell is not None and bool(processes.children(shell.pid))
-            self._before = terminal.has_begun(), has_children
+            self._has_begun = terminal.has_begun()
+            before = self._activity.snapshot.shell if self._activity else None
+            self._has_children = bool(before and processes.children(before.pid))
             self._activity = await terminal.observe(self._begun_at)
             self._look_at = clock.now() + clock.times.min_look_s
-        has_begun, has_children = self._before
-        shell = self._activity.snapshot.shell
-        return replace(
-            moment,
-            activity=self._activity,
-            takes_commands=shell is not None and shell.is_interactive(),
-            has_begun=has_begun,
-            has_children=has_children,
-        )
+            shell = self._activity.snapshot.shell
+            if shell != before:
+                self._takes_commands = shell is not None and shell.is_interactive()
+        moment.activity = self._activity
+        moment.takes_commands = self._takes_commands
+        moment.has_begun = self._has_begun
+        moment.has_children = self._has_children
 
     def next_at(self, answer: Later | None, moment: Moment) -> float:
         """Return when to ask again even without news."""
         pane, times, now = self._pane, self._pane.clock.times, self._pane.clock.now()
-        until_s = answer.at if answer else math.inf
+        at = min(self._deadline, answer.at if answer else math.inf)
         if moment.activity:
-            look_s = max(times.min_look_s, moment.activity.look_again_s * pane.events.load)
-            until_s = min(until_s, now + look_s)
-        if pane.has_exited:  # its end is about to be known, or goes on
-            until_s = min(until_s, now + times.max_look_s)
-        return min(self._deadline, until_s)
+            look_again_s = moment.activity.look_again_s * pane.events.load
+            return min(at, now + max(times.min_look_s, look_again_s))
+        # After the program's end, which is about to be known, or after which the rule goes on.
+        return min(at, now + times.max_look_s) if pane.has_exited else at
 
 
 def at_rest(moment: Moment) -> bool | Need | None:
