@@ -47,19 +47,25 @@ class AtPrompt:
         if activity.shell:
             return activity.shell
         shell = activity.snapshot.shell
-        if shell is None:
-            is_coming = now < (self.other_until if moment.has_begun else self._before_until)
+        if shell:
+            is_coming = self._is_coming(shell, activity.same_s, moment)
         else:
-            self._seen_at = now if self._seen_at is None else self._seen_at
-            waited_s = now - self._seen_at
-            is_known = shell.start in self.pane.terminal.known_shells
-            runs_program = self._to_run and moment.has_children
-            is_busy = runs_program or activity.same_s < self._times.asking_s
-            is_starting = moment.takes_commands and not is_known and is_busy
-            is_at_work = activity.same_s < self._timeout_s and waited_s < self._times.coming_s
-            is_coming = waited_s <= self._timeout_s or is_at_work
-            is_coming |= is_starting and waited_s < self._starting_s
+            is_coming = now < (self.other_until if moment.has_begun else self._before_until)
         return Later(now + activity.look_again_s) if is_coming else False
+
+    def _is_coming(self, shell: Shell, same_s: float, moment: Moment) -> bool:
+        """Return whether a shell that has done nothing for `same_s` may reach its prompt soon."""
+        if self._seen_at is None:
+            self._seen_at = moment.now
+        waited_s = moment.now - self._seen_at
+        if waited_s <= self._timeout_s:
+            return True
+        if same_s < self._timeout_s and waited_s < self._times.coming_s:
+            return True
+        if shell.start in self.pane.terminal.known_shells or not moment.takes_commands:
+            return False
+        is_busy = same_s < self._times.asking_s or (self._to_run and moment.has_children)
+        return is_busy and waited_s < self._starting_s
 
 
 async def prompt(rule: AtPrompt, most_s: float = math.inf, *, is_sure: bool = True) -> Shell | None:
