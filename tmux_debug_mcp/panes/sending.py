@@ -90,56 +90,44 @@ async def send(
         SecretNotAwaitedError: No hidden input is awaited for the first step.
         SignalError: The first step is a signal that can't be sent.
     """
-    # Interrupts may come between the steps of another call.
-    begin = pane.clock.now()
-    if all(step.interrupts for step in steps):
-        return await _send_steps(pane, steps, begin, timeout_s, matcher, resize, is_secret)
-    async with pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s)):
-        return await _send_steps(pane, steps, begin, timeout_s, matcher, resize, is_secret)
-
-
-async def _send_steps(
-    pane: Pane,
-    steps: Sequence[Keystrokes],
-    begin: float,
-    timeout_s: float,
-    matcher: Matcher | None,
-    resize: Resize | None,
-    is_secret: bool,  # noqa: FBT001  as in `send`
-) -> Sending:
-    sending = Sending()
-    if resize:
-        await _resize(pane, resize, sending, matcher)
-    before: Snapshot | None = None
-    for number, step in enumerate(steps):
-        readers: Readers | None = None
-        # The first one has waited for the turn of this call, too.
-        deadline = (pane.clock.now() if number else begin) + timeout_s
-        try:
-            if is_secret and step.text:
-                sending.why_not, readers = await _wait_for_readers(
-                    pane, _left_s(pane, deadline), sending.observation
-                )
-                if sending.why_not and not number:
-                    raise SecretNotAwaitedError(pane.id, sending.why_not)
-            elif before is None:
-                await _wait_for_prompt(pane, step, _left_s(pane, deadline))
-            else:
-                is_ready = partial(is_ready_for, step, pane.clock.times, before)
-                # What the last step printed belongs to that step.
-                sending.why_not, _ = await _wait_until(
-                    pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
-                )
-            if not sending.why_not:
-                before = await _send_one(pane, step, sending, matcher, deadline, readers)
-            if sending.why_not:
+    begin, sending = pane.clock.now(), Sending()
+    async with contextlib.AsyncExitStack() as stack:
+        # Interrupts may come between the steps of another call.
+        if not all(step.interrupts for step in steps):
+            turn = pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s))
+            await stack.enter_async_context(turn)
+        if resize:
+            await _resize(pane, resize, sending, matcher)
+        before: Snapshot | None = None
+        for number, step in enumerate(steps):
+            readers: Readers | None = None
+            # The first one has waited for the turn of this call, too.
+            deadline = (pane.clock.now() if number else begin) + timeout_s
+            try:
+                if is_secret and step.text:
+                    sending.why_not, readers = await _wait_for_readers(
+                        pane, _left_s(pane, deadline), sending.observation
+                    )
+                    if sending.why_not and not number:
+                        raise SecretNotAwaitedError(pane.id, sending.why_not)
+                elif before is None:
+                    await _wait_for_prompt(pane, step, _left_s(pane, deadline))
+                else:
+                    is_ready = partial(is_ready_for, step, pane.clock.times, before)
+                    # What the last step printed belongs to that step.
+                    sending.why_not, _ = await _wait_until(
+                        pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
+                    )
+                if not sending.why_not:
+                    before = await _send_one(pane, step, sending, matcher, deadline, readers)
+                if sending.why_not:
+                    break
+            except ToolError as error:
+                if not number:
+                    raise
+                # The caller must learn which steps were sent.
+                sending.why_not = str(error).removesuffix(".")
                 break
-        except ToolError as error:
-            if not number:
-                raise
-            # The caller must learn which steps were sent.
-            sending.why_not = str(error).removesuffix(".")
-            break
     return sending
 
 
