@@ -55,6 +55,17 @@ class Sent(Typed):
     rows: Sequence[str] = ()
 
 
+async def acquire(lock: anyio.Lock, clock: Clock, timeout_s: float) -> bool:
+    """Acquire a lock, waiting for at most this long; return whether it was acquired."""
+    try:
+        lock.acquire_nowait()
+    except anyio.WouldBlock:
+        with clock.move_on_after(timeout_s) as waiting:
+            await lock.acquire()
+        return not waiting.cancelled_caught
+    return True
+
+
 class Keyboard:
     """The keyboard of a pane.
 
@@ -117,14 +128,9 @@ class Keyboard:
         Raises:
             BusyError: Another call still does so at the timeout.
         """
-        try:
-            self.sequence.acquire_nowait()
-        except anyio.WouldBlock:
-            timeout_s = max(0.0, timeout_s)
-            with self._clock.move_on_after(timeout_s) as waiting:
-                await self.sequence.acquire()
-            if waiting.cancelled_caught:
-                raise BusyError(self._pane_id, "another call is sending keys", timeout_s) from None
+        timeout_s = max(0.0, timeout_s)
+        if not await acquire(self.sequence, self._clock, timeout_s):
+            raise BusyError(self._pane_id, "another call is sending keys", timeout_s)
         try:
             yield
         finally:

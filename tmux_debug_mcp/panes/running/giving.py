@@ -28,6 +28,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import clean_text, may_be_answered
+from tmux_debug_mcp.panes.keyboard import acquire
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_complete, may_go_on
@@ -61,15 +62,10 @@ async def turn(pane: Pane, timeout_s: float = math.inf) -> AsyncIterator[None]:
             f"{MAX_WAITING} calls are already waiting for this terminal. Wait for their "
             "answers first."
         )
-    try:
-        turns.acquire_nowait()
-    except anyio.WouldBlock:
-        with pane.clock.move_on_after(timeout_s) as waiting:
-            await turns.acquire()
-        if waiting.cancelled_caught:
-            if pane.jobs.last:
-                raise _busy(pane, pane.jobs.last) from None
-            raise BusyError(pane.id, "another call", timeout_s) from None
+    if not await acquire(turns, pane.clock, timeout_s):
+        if pane.jobs.last:
+            raise _busy(pane, pane.jobs.last)
+        raise BusyError(pane.id, "another call", timeout_s)
     try:
         yield
     finally:
