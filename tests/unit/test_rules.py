@@ -19,6 +19,7 @@ from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Sna
 from tmux_debug_mcp.panes.looking.state import ended_state
 from tmux_debug_mcp.panes.prompts import AtPrompt
 from tmux_debug_mcp.panes.reports import Reason
+from tmux_debug_mcp.panes.running import giving
 from tmux_debug_mcp.panes.running.following import EndOfJob, EndOfRun, RunAction
 from tmux_debug_mcp.panes.sending import can_type
 from tmux_debug_mcp.panes.shells.dialects import Shell
@@ -270,6 +271,12 @@ class Given:
     def is_done(self) -> bool:
         return self.has_end_mark() and self.is_closed()
 
+    def settle(self) -> None:
+        pass
+
+    remove = settle
+    code_before = None
+
 
 DRAINED = replace(AT, is_drained=True)
 BACK = replace(DRAINED, activity=seen(PROMPT))
@@ -404,3 +411,18 @@ def test_shell_is_waited_for_as_long_as_it_comes(
     moment = Moment(0.0, activity=activity, takes_commands=is_starting, has_children=has_children)
     rule(moment)
     assert isinstance(rule(replace(moment, now=waited_s)), Later) is is_worth_it
+
+
+async def test_exit_code_is_not_waited_for_once_the_pane_has_ended(
+    pane: StagedPane, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Given(closed=True, runs=False)
+
+    async def give(*_: object) -> Given:
+        pane.exit(0)
+        return job
+
+    monkeypatch.setattr(giving, "give", give)
+    async with clock.jumping():
+        assert await giving.last_exit_code(pane, INNER) is None
+    assert clock.now() == 0.0

@@ -309,7 +309,7 @@ async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
     times = pane.clock.times
 
     def is_done(moment: Moment) -> bool | Need | Later:
-        if not job.is_done():
+        if not (job.is_done() or moment.ending):
             return Later(moment.now + times.job_poll_s)
         return Need.DRAIN if moment.is_drained is None else True
 
