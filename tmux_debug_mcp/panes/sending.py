@@ -20,8 +20,7 @@ import anyio
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import SecretNotAwaitedError, SignalError, TmuxStuckError, ToolError
-from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.linux.terminals import MAX_LINE_BYTES
+from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.vt.key_codes import Protocol
 from tmux_debug_mcp.vt.keys import Keystrokes, pressed
@@ -43,6 +42,9 @@ from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
 from .prompts import AtPrompt, prompt
 from .watching import Moment, Need, until
+
+# Cursor to the first column of the first row, then erase the display. Source: ECMA-48, CUP and ED.
+_CLEAR = b"\033[H\033[2J"
 
 Resize = Callable[[], Awaitable[None]]
 IsReady = Callable[[Activity, float], bool]
@@ -283,8 +285,8 @@ def _notes(step: Keystrokes, before: Snapshot) -> Iterator[str]:
     modes = before.modes
     if modes is None:
         return
-    if modes.is_canonical and step.has_line_over(MAX_LINE_BYTES):
-        yield f"the terminal keeps only {MAX_LINE_BYTES} bytes of a line"
+    if modes.is_canonical and step.has_line_over(terminals.MAX_LINE_BYTES):
+        yield f"the terminal keeps only {terminals.MAX_LINE_BYTES} bytes of a line"
     # A lone tab is the key. In canonical mode, and in a paste, it is text.
     is_tabbed = "\t" in step.text and len(step.text) > 1 and not step.is_paste
     if is_tabbed and not modes.is_canonical:
@@ -393,3 +395,30 @@ async def _wait_for_readers(
         return f"{activity.shell.name} is at its prompt", frozenset()
     awaits = activity.awaits.value if activity.awaits else "something else"
     return f"{activity.snapshot.foreground or 'the program'} awaits {awaits}", frozenset()
+
+
+async def clear(pane: Pane) -> None:
+    """Clear the screen and the history of a terminal.
+
+    A shell at its prompt redraws it. The alternate screen stays as it is, since it belongs to the
+    program that draws on it.
+    """
+    await pane.check_running()
+    clock, times = pane.clock, pane.clock.times
+    shell = await prompt(AtPrompt(pane, times.prompt_soon_s))
+    has_editor = shell is not None and shell.dialect.has_editor
+    ask = ("display-message", "-p", "-t", pane.target, "#{alternate_on}")
+    [[is_alternate]] = await pane.tmux(ask)
+    # A line editor clears the screen itself, on C-l.
+    if is_alternate == b"0" and not has_editor:
+        terminals.write(pane.leader.pid, _CLEAR)
+    if shell:
+        async with pane.subscribe() as subscription:
+            await send(pane, [pressed(("C-l" if has_editor else "Enter",))])
+            with clock.move_on_after(times.redraw_s):
+                await subscription.wait(times.redraw_s)
+                size = -1
+                while size != pane.log.size:
+                    size = pane.log.size
+                    await clock.sleep(times.redrawn_quiet_s)
+    await pane.tmux(("display-message", "-p", ""), ("clear-history", "-t", pane.target))

@@ -13,10 +13,9 @@ from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.archive import Entry, names_run
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.capturing import capture_screen
-from tmux_debug_mcp.panes.clearing import clear
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import last_lines, shown_screen
-from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.panes.sending import clear, send
 from tmux_debug_mcp.panes.sizing import resize
 from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.pictures.pillow import how_to_add_pillow
