@@ -129,19 +129,19 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     def rule(moment: Moment) -> StopAction | Need | None:
         return StopAction.END if _is_other_shell(pane) else plan(moment)
 
-    action, moment = await until(pane, rule, deadline)
-    while action:
+    while True:
+        action, moment = await until(pane, rule, deadline)
         if moment.ending:
             return None
         if action is StopAction.END:
             await pane.flush()
             await pane.drain()
             return None
-        if moment.activity:
-            refusal = await _act(pane, action, moment.activity, number, advice)
-            if refusal:
-                return refusal
-        action, moment = await until(pane, rule, deadline)
+        if action is None or moment.activity is None:
+            break
+        refusal = await _act(pane, action, moment.activity, number, advice)
+        if refusal:
+            return refusal
     state = await pane.state()
     if not state.is_running:
         return None
@@ -273,7 +273,6 @@ async def _prompts(shell: int, before_ns: int, clock: Clock) -> None:
 
 
 def _is_shell(pid: int) -> bool:
-    """Return whether a process is a shell that takes commands from the terminal."""
     process = processes.read_stat(pid)
     if process is None or process.is_fork or process.comm not in SHELLS:
         return False
