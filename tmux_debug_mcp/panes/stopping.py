@@ -55,8 +55,7 @@ class StopPlan:
         self._begun_at: float | None = None
         self._group = -1
         self._group_since = 0.0
-        self._signalled: set[int] = set()
-        self._signalled_at = math.inf
+        self._signalled: dict[int, float] = {}  # when each group got the signal
         self._restored_at = -math.inf
 
     def __call__(self, moment: Moment) -> StopAction | Need | None:
@@ -68,8 +67,8 @@ class StopPlan:
         if moment.activity.snapshot.is_over or moment.activity.shell:
             return StopAction.END
         action = self._act(moment.activity.snapshot, moment)
-        is_told = moment.now >= self._signalled_at + self._times.quiet_s
-        is_in_vain = is_told and moment.activity.is_awaiting
+        told_at = max(self._signalled.values(), default=math.inf)
+        is_in_vain = moment.activity.is_awaiting and moment.now >= told_at + self._times.quiet_s
         return StopAction.GIVE_UP if not action and is_in_vain else action
 
     def _act(self, snapshot: Snapshot, moment: Moment) -> StopAction | None:
@@ -100,8 +99,7 @@ class StopPlan:
         if group in self._signalled:
             return None
         is_list = bool(self._signalled) and not self._is_interrupt
-        self._signalled.add(group)
-        self._signalled_at = now
+        self._signalled[group] = now
         return StopAction.SIGNAL_LIST if is_list else StopAction.SIGNAL
 
 
