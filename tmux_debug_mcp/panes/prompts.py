@@ -13,8 +13,9 @@ class AtPrompt:
 
     A shell that has been at its prompt before gets `timeout_s`, but at least `Times.coming_s` while
     it is at work. A new one gets `starting_s` while it is busy; if it is asked `to_run` something,
-    also while it runs programs itself. Another program may have the terminal for `other_s`; before
-    the pane's command has begun, for `starting_s`.
+    also while it runs programs itself. Another program may have the terminal in a pane that was
+    just made, or if a shell is asked `to_run` something, for `timeout_s`; before the pane's command
+    has begun, for `starting_s`.
     """
 
     def __init__(
@@ -24,7 +25,6 @@ class AtPrompt:
         starting_s: float | None = None,
         *,
         to_run: bool = False,
-        other_s: float = 0.0,
     ) -> None:
         self.pane = pane
         self._times = times = pane.clock.times
@@ -33,7 +33,9 @@ class AtPrompt:
         self._to_run = to_run
         begin, made_at = pane.clock.now(), pane.started_at
         # How long another program may have the terminal: the pane's command, or what is before it.
-        self.other_until = max(min(begin + timeout_s, made_at + times.young_s), begin + other_s)
+        self.other_until = begin + timeout_s
+        if not to_run:
+            self.other_until = min(self.other_until, made_at + times.young_s)
         self._before_until = max(begin + timeout_s, made_at + self._starting_s)
         self._seen_at: float | None = None  # when a shell was first seen in the foreground
 

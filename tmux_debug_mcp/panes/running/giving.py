@@ -171,7 +171,7 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
     starting_s = max(0.0, deadline - pane.clock.now())
     timeout_s = min(pane.clock.times.prompt_s, starting_s)
     # A program that a prompt hook runs has the terminal for a while.
-    shell = await prompt(AtPrompt(pane, timeout_s, starting_s, to_run=True, other_s=timeout_s))
+    shell = await prompt(AtPrompt(pane, timeout_s, starting_s, to_run=True))
     if shell is None:
         raise await _no_prompt(pane)
     if not processes.shares_our_files(shell.pid):
