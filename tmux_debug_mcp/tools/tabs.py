@@ -29,7 +29,7 @@ from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, MAX_WAITING, turn
-from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_turn
+from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_shell
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.watching import rest
@@ -377,7 +377,8 @@ async def execute_command(
     pane = tabs.usable(window_id)
     timeout_s = timeout_ms / 1000
     with pane.keeping_log():
-        run = await run_in_turn(pane, command, timeout_s)
+        async with turn(pane):  # each run before it has a timeout of its own
+            run = await run_in_shell(pane, command, timeout_s)
         if run.end > run.start:
             run = replace(run, excerpt=await _output(run, is_raw=not strip_ansi))
     came = came_out(run.reason, run.state, run.exit_code)

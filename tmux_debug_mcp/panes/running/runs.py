@@ -25,7 +25,7 @@ from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.shells.dialects import unfinished
 
 from .following import follow_job, follow_pane
-from .giving import at_empty_prompt, at_prompt, give, turn, wait_until_free
+from .giving import at_empty_prompt, at_prompt, give, wait_until_free
 
 MAX_OUTPUT_CHARACTERS = 40_000
 # The exit code that shells report for a syntax error.
@@ -83,19 +83,6 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
     except ToolError as cause:
         pane.leave_run(job)
         raise OutcomeUnknownError(str(cause)) from cause
-
-
-async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Report:
-    """Run a command in the shell of a pane, after the runs of other calls that wait there.
-
-    The timeout begins when those are over: each of them has one of its own.
-
-    Raises:
-        LimitReachedError: Too many calls wait.
-        ToolError: As `run_in_shell` does.
-    """
-    async with turn(pane):
-        return await run_in_shell(pane, command, timeout_s)
 
 
 async def run_in_pane(pane: Pane, timeout_s: float) -> Report:
