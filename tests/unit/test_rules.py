@@ -20,7 +20,7 @@ from tmux_debug_mcp.panes.looking.state import ended_state
 from tmux_debug_mcp.panes.prompts import AtPrompt
 from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.panes.running import giving
-from tmux_debug_mcp.panes.running.following import EndOfJob, EndOfRun, RunAction
+from tmux_debug_mcp.panes.running.runs import EndOfJob, EndOfRun, RunAction
 from tmux_debug_mcp.panes.sending import can_type
 from tmux_debug_mcp.panes.shells.dialects import Shell
 from tmux_debug_mcp.panes.waiting import Conditions, EndOfWait
@@ -346,7 +346,7 @@ def test_shell_that_was_replaced_is_told_when_its_pane_goes_on(
     rule(DRAINED)
     later = replace(DRAINED, now=10.4, activity=seen(BUSY))
     assert isinstance(rule(later), Later)  # pane.sh is about to tell its end
-    following = "tmux_debug_mcp.panes.running.following.processes."
+    following = "tmux_debug_mcp.panes.running.runs.processes."
     monkeypatch.setattr(f"{following}children", lambda _: [1])
     monkeypatch.setattr(f"{following}is_alive", lambda _: True)
     assert rule(replace(later, now=10.5)) is Reason.SHELL_ENDED

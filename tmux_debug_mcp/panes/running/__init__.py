@@ -1,4 +1,4 @@
 """Running commands to their end.
 
-`giving` gives them to a shell, `following` follows them, and `runs` does both.
+`giving` gives them to a shell, `runs` follows them until they are over.
 """

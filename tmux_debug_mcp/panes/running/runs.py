@@ -9,27 +9,225 @@ that a kill right after the command was typed leaves the output.
 
 A command runs at most once. Only if it surely has not begun is it given to the shell again, or an
 error says that nothing was run.
+
+A job is followed until the shell is done with it, as the kernel tells. Then its end mark, if the
+shell has printed one, has the exit code. Marks are read from the log, which may be late: the disk
+is slow, or tmux is stopped. So the log is drained first.
 """
+
+import math
+from enum import Enum
 
 import anyio
 
 from tmux_debug_mcp.errors import (
     JobNotTakenError,
+    KeyboardHeldError,
     LogLostError,
     OutcomeUnknownError,
+    PaneLostError,
     ToolError,
 )
+from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.excerpts import Excerpt
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.reading import may_be_answered
+from tmux_debug_mcp.panes.looking.activity import Activity, Awaits
+from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.shells.dialects import unfinished
+from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 
-from .following import follow_job, follow_pane
-from .giving import at_empty_prompt, at_prompt, give, wait_until_free
+from .giving import (
+    MAX_INTERRUPTS,
+    MAX_PROMPT_BYTES,
+    at_empty_prompt,
+    at_prompt,
+    give,
+    has_started_shell,
+    interrupt,
+    last_exit_code,
+    wait_until_free,
+)
 
 MAX_OUTPUT_CHARACTERS = 40_000
 # The exit code that shells report for a syntax error.
 _SYNTAX_ERROR = 2
+# The exit code that shells report for a command that SIGINT ended.
+_INTERRUPTED = 130
+
+# What a reason becomes if we have interrupted the command before.
+_WHEN_INTERRUPTED = {
+    Reason.DONE: Reason.TIMED_OUT,
+    Reason.GIVEN_UP: Reason.TIMED_OUT,
+    Reason.SHELL_STARTED: Reason.SHELL_INTERRUPTED,
+}
+
+
+class RunAction(Enum):
+    """What to do about a run before it is followed on."""
+
+    INTERRUPT = "interrupt the command, whose time is over"
+    TAKE_BACK = "take the command back, which its shell has not begun"
+    RESTORE = "restore the terminal's modes, and drop what the shell has read in others"
+    FAIL = "give up, since the log had no room for the marks"
+
+
+class EndOfRun:
+    """Decides, as a rule, when and why the run of the command that a pane was made for is over.
+
+    Attributes:
+        deadline: When the command's time is over, or the grace period after an interrupt.
+        interrupts: How often it was interrupted.
+    """
+
+    def __init__(self, pane: Pane, deadline: float) -> None:
+        self._pane = pane
+        self._times = pane.clock.times
+        self.deadline = deadline
+        self.interrupts = 0
+
+    def __call__(self, moment: Moment) -> Reason | RunAction | Need | Later:
+        """Return why the run is over at this moment, or what to do about it."""
+        if moment.ending:
+            return Reason.DONE
+        if moment.activity is None:
+            return Need.LOOK
+        if has_started_shell(moment, None):
+            return Reason.SHELL_STARTED
+        if self._awaits(moment.activity):
+            return Need.DRAIN if moment.is_drained is None else Reason.INPUT
+        if moment.now < self.deadline:
+            return Later(min(self.deadline, moment.now + self._times.job_poll_s))
+        if moment.activity.snapshot.is_over:
+            return Need.DRAIN if moment.is_drained is None else Reason.LATE
+        return RunAction.INTERRUPT
+
+    def _awaits(self, activity: Activity) -> bool:
+        """Return whether the command awaits input, or has awaited keys for a while.
+
+        An interrupted command gets its whole grace period, so the answer is no from then on.
+        """
+        if self.interrupts or not activity.is_awaiting:
+            return False
+        return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
+
+
+class EndOfJob(EndOfRun):
+    """Decides, as a rule, when and why the run of a job is over, which its shell was just given."""
+
+    def __init__(self, pane: Pane, job: Job, deadline: float) -> None:
+        super().__init__(pane, deadline)
+        self._job = job
+        self._losses = pane.losses
+        self._is_restored = False
+        # The kernel is asked when there is a mark, and for what leaves no trace in the log.
+        self._poll_at = -math.inf
+        self._gone_at: float | None = None
+
+    def __call__(self, moment: Moment) -> Reason | RunAction | Need | Later:
+        """Return why the run is over at this moment, or what to do about it."""
+        job, times = self._job, self._times
+        if moment.ending:
+            return Reason.DONE if job.is_done() else Reason.EXITED
+        # In this order: a shell that has begun has the script open until it is done.
+        has_begun = job.has_begun()
+        is_polled = job.has_end_mark() or moment.now >= self._poll_at
+        is_closed = is_polled and job.is_closed()
+        if is_closed:
+            answer = self._closed(moment) if has_begun else self._not_taken(moment)
+            if answer:
+                return answer
+        if has_begun:
+            if moment.activity is None:
+                return Need.LOOK
+            if has_started_shell(moment, job):
+                return Reason.SHELL_STARTED
+            if self._awaits(moment.activity) and not job.is_done():
+                return Need.DRAIN if moment.is_drained is None else Reason.INPUT
+        # A shell that has not read the line yet would take C-c as a key of that line.
+        is_typing = not has_begun and job.runtime_s <= times.begin_s
+        if moment.now >= self.deadline and not is_typing and not self._is_over(moment):
+            return RunAction.INTERRUPT
+        if is_polled:
+            self._poll_at = moment.now + times.job_poll_s
+        later = moment.now + (times.poll_s if job.has_end_mark() else times.job_poll_s)
+        return Later(min(later, self.deadline) if moment.now < self.deadline else later)
+
+    def _closed(self, moment: Moment) -> Reason | RunAction | Need | Later | None:
+        """Return why the run is over now that the shell is done with the script, if it is.
+
+        By then, the shell has printed all that it ever prints for the job, but that may come late
+        in the log.
+        """
+        job, times, is_due = self._job, self._times, moment.now >= self.deadline
+        if moment.is_drained is None:
+            return Need.DRAIN
+        if not job.has_end_mark() and self._pane.losses != self._losses:
+            return RunAction.FAIL
+        if not moment.is_drained:
+            return Reason.LATE if is_due else None
+        if job.is_done():
+            return Reason.DONE
+        if not job.shell.is_running():
+            # Its process may still be there, running another program, which may end at once.
+            self._gone_at = self._gone_at or moment.now
+            if moment.now < self._gone_at + times.quiet_s:
+                return Later(self._gone_at + times.quiet_s)
+            if not any(map(processes.is_alive, processes.children(self._pane.leader.pid))):
+                return Reason.LATE if is_due else None  # pane.sh is about to tell its end
+            pid, (starttime, _) = job.shell.pid, job.shell.start
+            is_gone = processes.read_living(pid, starttime) is None
+            return Reason.SHELL_ENDED if is_gone else Reason.REPLACED
+        # Without a line editor, as in dash, a shell does not reset the modes that a program left.
+        # C-c then drops what it has read in those modes.
+        if not (job.shell.dialect.has_editor or self._is_restored or moment.has_person):
+            self._is_restored = True
+            return RunAction.RESTORE
+        # A command may have closed the script, as one does that closes all files: then it has ended
+        # only when the shell is at its prompt. What it printed until then is drained after a look.
+        if moment.activity is None:
+            return Need.LOOK
+        return Reason.GIVEN_UP if moment.activity.shell else None
+
+    def _not_taken(self, moment: Moment) -> RunAction | Need | None:
+        """Return whether the shell has not opened the job, and surely never will.
+
+        The shell may be back at its prompt, or need more time.
+        """
+        is_late = self._job.runtime_s > self._times.prompt_s
+        if is_late and moment.activity is None:
+            return Need.LOOK
+        is_back = is_late and moment.activity is not None and moment.activity.shell is not None
+        is_over = is_back or self._job.runtime_s >= self._times.take_s
+        return RunAction.TAKE_BACK if is_over else None
+
+    def _is_over(self, moment: Moment) -> bool:
+        """Return whether the shell is done with the job, so that there is nothing to interrupt.
+
+        A command that closes all files closes the script, too, but has no prompt.
+        """
+        if not self._job.has_begun() or not self._job.is_closed():
+            return False
+        is_at_prompt = moment.activity is not None and moment.activity.shell is not None
+        return is_at_prompt or moment.now < self.deadline + self._times.prompt_soon_s
+
+    def _awaits(self, activity: Activity) -> bool:
+        """Return whether the command awaits something; at a shell's prompt, only after a while.
+
+        What looks like a prompt may be the line editor of the shell that runs the job, as for
+        `read -e`, or of a shell that runs a script.
+        """
+        shell = activity.shell
+        if shell is None or self.interrupts:
+            return super()._awaits(activity)
+        if activity.quiet_s < self._times.quiet_s:
+            return False
+        if shell == self._job.shell:
+            return not self._job.is_closed()
+        return not shell.is_interactive()
 
 
 async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Report:
@@ -74,7 +272,7 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
             return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
         job = pane.jobs.last = await give(pane, shell, command)
     try:
-        return await follow_job(pane, job, deadline)
+        return await _follow_job(pane, job, deadline)
     except anyio.get_cancelled_exc_class():
         pane.leave_run(job)  # it goes on
         raise
@@ -91,8 +289,128 @@ async def run_in_pane(pane: Pane, timeout_s: float) -> Report:
     Raises:
         OutcomeUnknownError: tmux no longer answers.
     """
-    deadline = pane.clock.now() + timeout_s
+    rule = EndOfRun(pane, pane.clock.now() + timeout_s)
     try:
-        return await follow_pane(pane, deadline)
+        reason, state, interrupted = await _follow(pane, rule, None)
     except ToolError as error:
         raise OutcomeUnknownError(str(error)) from error
+    end = state.cursor
+    if reason.leaves_shell:
+        end = _before_prompt(pane.log, 0, end)
+    elif state.is_lost:
+        reason = Reason.EXITED
+    return Report(
+        reason,
+        pane,
+        state,
+        0,
+        end,
+        exit_code=_exit_code_of(state),
+        runtime_s=state.runtime_s,
+        interrupted=interrupted,
+    )
+
+
+async def _follow_job(pane: Pane, job: Job, deadline: float) -> Report:
+    """Follow a job until its run is over, and return the report of the run.
+
+    Raises:
+        JobNotTakenError: The shell did not take the job.
+        LogLostError: The shell took it, but its output could not be written to the log.
+    """
+    reason, state, interrupted = await _follow(pane, EndOfJob(pane, job, deadline), job)
+    if not reason.leaves_command:
+        job.settle()
+    start, end = _output_range(pane.log, job, reason, state)
+    exit_code = job.exit_code
+    is_unknown = exit_code is None and reason in (Reason.DONE, Reason.GIVEN_UP)
+    if is_unknown and job.shell.is_running() and not pane.keyboard.holder:
+        exit_code = await last_exit_code(pane, job.shell)
+        if reason is Reason.GIVEN_UP and exit_code == _INTERRUPTED:
+            reason = Reason.INTERRUPTED
+    elif reason is Reason.EXITED:
+        exit_code = _exit_code_of(state)
+    elif reason is Reason.TIMED_OUT and exit_code is None:
+        exit_code = _INTERRUPTED
+    if not reason.leaves_command:
+        job.remove()
+    # The terminal answers queries as if somebody typed. Answers that no program has read end up on
+    # the shell's command line.
+    if await may_be_answered(pane.log, start, end):
+        pane.keyboard.use_line()
+    if reason.leaves_command and not reason.leaves_shell:
+        pane.leave_run(job)
+    return Report(
+        reason,
+        pane,
+        state,
+        start,
+        end,
+        exit_code=exit_code,
+        runtime_s=job.runtime_s,
+        interrupted=interrupted,
+    )
+
+
+async def _follow(
+    pane: Pane, rule: EndOfRun, job: Job | None
+) -> tuple[Reason, State, State | None]:
+    """Follow a run as its rule says.
+
+    Return why it is over, the pane's state then, and its state before the first interrupt.
+    """
+    interrupted: State | None = None
+    reason: Reason | None = None
+    while reason is None:
+        verdict, moment = await until(pane, rule, math.inf)
+        if verdict is RunAction.FAIL and job:
+            job.remove()
+            pane.jobs.last = None
+            raise LogLostError(pane.id, str(pane.log.path))
+        if verdict is RunAction.TAKE_BACK and job and job.cancel():
+            pane.jobs.last = None
+            raise JobNotTakenError(pane.id, job.shell.name)
+        if isinstance(verdict, Reason):
+            reason = _WHEN_INTERRUPTED.get(verdict, verdict) if rule.interrupts else verdict
+        elif verdict is RunAction.INTERRUPT and rule.interrupts == MAX_INTERRUPTS:
+            reason = Reason.RUNNING
+        try:
+            if verdict is RunAction.RESTORE and terminals.restore(pane.leader.pid):
+                await interrupt(pane, is_second=False)
+            if verdict is RunAction.INTERRUPT and reason is None:
+                interrupted = interrupted or await pane.state()
+                grace_s = await interrupt(pane, is_second=rule.interrupts > 0)
+                rule.deadline = pane.clock.now() + grace_s
+                rule.interrupts += 1
+        except KeyboardHeldError:  # a person decides alone what is interrupted
+            reason = Reason.HELD
+        except PaneLostError:  # now its program is known to have ended
+            pass
+    if reason is Reason.INPUT and moment.activity and not await pane.ending():
+        return reason, pane.running(moment.activity), interrupted
+    return reason, await pane.state(), interrupted
+
+
+def _output_range(log: Log, job: Job, reason: Reason, state: State) -> tuple[int, int]:
+    start = state.cursor if job.start is None else job.start
+    if job.end is not None:
+        return start, max(start, job.end)
+    end = state.cursor
+    is_at_prompt = reason.leaves_shell or (job.start is not None and job.is_closed())
+    if is_at_prompt and state.is_running:
+        end = _before_prompt(log, start, end)
+    return start, max(start, end)
+
+
+def _before_prompt(log: Log, start: int, end: int) -> int:
+    """Return where the line that ends at `end` begins: it is a prompt, not output."""
+    tail_start = max(start, end - MAX_PROMPT_BYTES)
+    tail = log.read(tail_start, end - tail_start)
+    return tail_start + tail.rfind(b"\n") + 1
+
+
+def _exit_code_of(state: State) -> int | None:
+    """Return the exit code that a shell would report for a program; None if it runs or is lost."""
+    if state.signal:
+        return processes.signal_exit_code(processes.signal_number(state.signal))
+    return state.exit_code
