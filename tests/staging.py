@@ -78,6 +78,7 @@ class StagedPane(Pane):
             return
         with self.log.path.open("ab") as file:
             file.write(text.replace("\n", "\r\n").encode())
+        self.log.note_growth()
         self.events.notify(self.log)
 
     def catch_up(self) -> None:

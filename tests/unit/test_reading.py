@@ -190,9 +190,10 @@ NUMBERS = "".join(f"{number}\n" for number in range(1, 401))
     [
         NUMBERS + " ".join(map(str, range(400))) + "\n",
         " ".join(map(str, range(4000))),
+        "one\n" + " ".join(map(str, range(4000))) + "\n" + NUMBERS,
         NUMBERS + "\033[?1049h" + NUMBERS + "\033[?1049l" + NUMBERS,
     ],
-    ids=["a long line at the end", "one line", "a screen"],
+    ids=["a long line at the end", "one line", "a long line at the beginning", "a screen"],
 )
 async def test_advice_reads_what_is_left_out(tmp_path: Path, text: str) -> None:
     log = log_of(tmp_path, text.replace("\n", "\r\n").encode())
@@ -206,10 +207,8 @@ async def test_advice_reads_what_is_left_out(tmp_path: Path, text: str) -> None:
 
     whole = (await read_forward(log, 0, log.size, 100_000)).text
     start = whole.index(read.text)
-    # A line whose beginning or end is shown is read whole.
-    before = "\n".join(excerpt.lines[:number])
-    assert before.startswith(whole[:start].removesuffix("\n"))
-    assert before[start:].count("\n") == 0
+    assert whole[:start].removesuffix("\n") == "\n".join(excerpt.lines[:number])
+    # A line whose end is shown is read to its end.
     rest = whole[start + len(read.text) :]
     shown = "\n".join(excerpt.lines[number + 1 :])
     assert shown.endswith(rest)

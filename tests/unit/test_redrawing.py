@@ -166,6 +166,25 @@ async def test_cut_text_is_both_ends_of_what_the_terminal_shows(tmp_path: Path) 
                     assert piece.text in "\n".join([*whole, ""])
 
 
+@pytest.mark.parametrize("most", [600, 1000, 4000])
+async def test_lines_that_were_drawn_again_are_left_out_together(tmp_path: Path, most: int) -> None:
+    """What the note says is read, put in its place, is the whole text."""
+    menu = b"".join(b"item %d of the menu\r\n" % number for number in range(7))
+    drawn = menu + b"\033[7A" + menu
+    lines = b"".join(b"line %d\r\n" % number for number in range(25))
+    for count in range(1, 9):
+        data = (drawn * count + lines) * 20 + drawn * 3 + b"x" * 17 * count + b"\r\n" + drawn
+        with log_of(tmp_path, data, 80, 24) as log:
+            whole = await whole_text(log)
+            excerpt = await abridged(log, 0, log.size, most, advice="{cursor} {lines}")
+            [number] = excerpt.notes
+            advice = re.search(r"(\d+) (\d+)\]$", excerpt.lines[number])
+            assert advice
+            piece = await read_forward(log, int(advice[1]), log.size, 100_000, int(advice[2]))
+            parts = [*excerpt.lines[:number], piece.text.removesuffix("\n")]
+            assert "\n".join([*parts, *excerpt.lines[number + 1 :]]) == whole
+
+
 async def test_line_that_says_where_it_begins_is_read_from_there(tmp_path: Path) -> None:
     for data in outputs():
         with log_of(tmp_path, data, 80, 24) as log:

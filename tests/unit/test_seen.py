@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, Part
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.seen import Frame, Part, Seen
+from tmux_debug_mcp.logs.seen import Frame, Seen
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.vt.rows import SOMEWHERE, Gap, Line
 
@@ -16,20 +17,20 @@ class Reader:
     def __init__(self, log: Log, text: PaneText) -> None:
         self._log = log
         self._text = text
-        self._seen = Seen(text.position, ())
+        self._seen = Seen(text.position)
 
     async def read(self, data: bytes) -> list[str]:
         """Read what the program prints; return the lines that are new."""
         with self._log.path.open("ab") as file:
             file.write(data)
         events, lines = await self._text.advance(self._log.size, PIECE_BYTES)
-        self._seen.add(events)
+        self._seen.add(events, self._text.position)
         return lines
 
     def send_keys(self) -> None:
         rows = self._text.rows if self._text.is_drawn_on else None
         events, begins_at = self._text.keys_sent()
-        self._seen.add(events)
+        self._seen.add(events, self._text.position)
         self._seen.step(begins_at, rows, self._text.rows_before)
 
     @property
@@ -37,7 +38,7 @@ class Reader:
         """The lines and screens, in order."""
         seen = self._seen.with_open(self._text.open_lines)
         return [
-            ["screen", *filter(None, item.rows)] if isinstance(item, Frame) else item.lines()
+            ["screen", *filter(None, item.rows)] if isinstance(item, Frame) else item.lines
             for item in seen.items
         ]
 
@@ -71,7 +72,7 @@ async def test_line_behind_screens_is_not_read_from_before_them(reader: Reader) 
     await reader.read(screen + screen + b"x" * 1000 + screen)
 
     [part] = reader.parts
-    assert part.lines() == ["x" * 1000]
+    assert part.lines == ["x" * 1000]
     assert _note(part) == "[860 bytes left out]"
 
 
@@ -87,11 +88,12 @@ def test_lines_with_a_screen_between_them_are_not_read_as_one() -> None:
     assert _note(behind) == "[85 lines left out: from 2040, 85]"
     together.extend(behind)
     assert _note(together) == "[185 lines left out]"
-    assert _note(together.closed()) == "[185 lines left out]"
+    together.keep(1000)
+    assert _note(together) == "[185 lines left out]"
 
 
 def _note(part: Part) -> str:
-    excerpt = part.excerpt(260, lambda cursor, lines: f"from {cursor}, {lines}", folds=False)
+    excerpt = part.excerpt(260, lambda cursor, lines, _: f"from {cursor}, {lines}", folds=False)
     [number] = excerpt.notes
     return excerpt.lines[number]
 
@@ -100,7 +102,7 @@ def test_output_that_was_passed_over_before_any_line_is_left_out_and_not_gone() 
     part = Part(SOMEWHERE)
     part.add(Gap(5000, 40))
     part.add(Line("end"))
-    excerpt = part.excerpt(1000, "since {}, lines {}".format)
+    excerpt = part.excerpt(1000, "since {}, lines {}{:.0}".format)
     assert (excerpt.lines, excerpt.cut_bytes) == (["[40 lines left out]", "end"], 5000)
 
 
@@ -108,5 +110,39 @@ def test_output_that_is_gone_before_any_line_is_told_so() -> None:
     part = Part(100)
     part.add(Gap(5000, 0, is_gone=True))
     part.add(Line("end"))
-    excerpt = part.excerpt(1000, "since {}, lines {}".format)
+    excerpt = part.excerpt(1000, "since {}, lines {}{:.0}".format)
     assert excerpt.lines == ["[5,000 bytes before this are no longer kept]", "end"]
+
+
+@pytest.mark.parametrize("draws", [False, True])
+def test_steps_keep_no_more_than_a_result_can_show_however_many_there_are(*, draws: bool) -> None:
+    seen = Seen(0)
+    for step in range(1000):
+        seen.step(step * 500, [f"screen {step}"] if draws else None)
+        seen.add([Line(f"line {n}", begins_at=n) for n in range(step * 500, step * 500 + 500)])
+    kept = [len(line) for line in seen.lines]
+    assert sum(kept) + 8 * len(kept) <= 4 * KEPT_CHARACTERS
+    assert len(seen.items) <= 200
+
+    # The newest ones are whole, and the others have their shares.
+    assert seen.parts[-1].lines == [f"line {n}" for n in range(499_500, 500_000)]
+    assert seen.lines[0] == "line 0"
+
+
+def test_steps_with_long_and_short_answers_keep_the_short_ones_whole() -> None:
+    seen = Seen(0)
+    for step in range(30):
+        seen.step(step * 10_000, None)
+        count = 10 if step % 3 else 9000
+        seen.add([Line(f"{step}: {n}", begins_at=step * 10_000 + n) for n in range(count)])
+    assert {f"{step}: {n}" for step in range(30) if step % 3 for n in range(10)} <= {*seen.lines}
+
+
+def test_text_that_is_not_there_ends_nothing() -> None:
+    part = Part(0)
+    part.add(Line("one"))
+    part.end_with("two")
+    assert part.lines == ["one"]
+    part.add(Line("two"))
+    part.end_with("one")
+    assert part.lines == ["one", ""]

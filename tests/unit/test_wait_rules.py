@@ -189,6 +189,24 @@ async def test_end_right_after_a_match_is_told_with_it(
     assert ended_at == pytest.approx(1.015, abs=0.002)
 
 
+@pytest.mark.parametrize(
+    ("later_s", "shown"), [(0.5, "[the last screen]\nmenu\n[then]\nfailed\n"), (60, "failed\n")]
+)
+@pytest.mark.parametrize("is_live", [True, False])
+async def test_last_screen_is_shown_if_the_program_fails_soon_after_it(
+    pane: StagedPane, clock: VirtualClock, later_s: float, shown: str, *, is_live: bool
+) -> None:
+    menu, leaves = "\033[?1049h\033[Hmenu", "\033[?1049l"
+    acts = [Act(1, menu), Act(1, leaves), Act(later_s, "failed\n"), Act(0.1, exits=1)]
+    if not is_live:
+        async with clock.jumping():
+            await play(pane, acts)
+        acts = []
+    report, _ = await waited(pane, clock, acts, replace(INPUT, timeout_s=100))
+
+    assert (report.reason, report.excerpt.text) == (Reason.EXITED, shown)
+
+
 async def test_job_in_the_background_may_still_print(pane: StagedPane, clock: VirtualClock) -> None:
     pane.runs_others = True
     report, ended_at = await waited(pane, clock, [Act(1, "$ ", PROMPT), Act(5, "ready\n")], MATCH)

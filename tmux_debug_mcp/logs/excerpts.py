@@ -7,12 +7,21 @@ tell them from lines of a program.
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from tmux_debug_mcp.vt.rows import NOTE
+from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, SOMEWHERE, Gap, Line
 
 # Room for the line that a gap takes. What is shorter is cheaper whole.
 GAP_CHARACTERS = 120
+# As much of a text is kept as a result of 16,000 characters can show: text with repeated lines may
+# be 4 times longer before they are folded. A line counts for so many more characters.
+_FOLDING = 4
+KEPT_CHARACTERS = _FOLDING << 14
+_LINE_CHARACTERS = 8
+# In place of the cursor of a part of a line, which follows what is left out of the line.
+_WITHIN = -2
+_NO_GAP = Gap(0, 0)
 # Up to this many equal lines in a row are shown as they are.
 _MAX_EQUAL_LINES = 3
 # A text whose repetitions fill half of a line, and at least so many characters, is shown once.
@@ -20,6 +29,11 @@ _MIN_REPEATED_CHARACTERS = 200
 _MAX_PERIOD = 100
 # The note for blank lines in a row.
 _BLANK_LINES = re.compile(r"\[\d+ blank lines\]")
+
+
+# Words how to read what is left out, given where a line begins, how many lines to read from there
+# on, and how much of the first one is shown.
+Advice = Callable[[int, int, str], str]
 
 
 class Excerpt(NamedTuple):
@@ -42,23 +56,11 @@ class Excerpt(NamedTuple):
 NOTHING = Excerpt([], [])
 
 
-class LeftOut(NamedTuple):
-    """What is left out of an excerpt before the line with this index: bytes and lines."""
-
-    before: int
-    size: int
-    lines: int
-
-
-def excerpt_of(marked_text: str) -> Excerpt:
-    """Return text, in which lines of ours begin with `NOTE`, as an excerpt; no lines if empty."""
-    if not marked_text:
-        return NOTHING
-    lines = marked_text.split("\n")
-    if NOTE not in marked_text:
-        return Excerpt(lines, [])
-    notes = [index for index, line in enumerate(lines) if line.startswith(NOTE)]
-    return Excerpt([line.removeprefix(NOTE) for line in lines], notes)
+def excerpt_of(marked_lines: Iterable[str]) -> Excerpt:
+    """Return lines as an excerpt. Those that begin with `NOTE` are ours."""
+    lines = list(marked_lines)
+    own = [index for index, line in enumerate(lines) if line.startswith(NOTE)]
+    return Excerpt([line.removeprefix(NOTE) for line in lines], own)
 
 
 def note(text: str) -> Excerpt:
@@ -182,107 +184,249 @@ def end_of(text: str, max_characters: int, max_lines: int | None = None) -> str:
     return end
 
 
-def cut_in_the_middle(
-    excerpt: Excerpt,
-    max_characters: int,
-    keep: int | None = None,
-    advice: Callable[[int, int], tuple[str, int | None]] | None = None,
-    left_out: LeftOut | None = None,
-) -> Excerpt:
-    """Return an excerpt with a gap in the middle, if it is too long with its line feeds.
+def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = None) -> Excerpt:
+    """Return an excerpt without its middle if it is too long, as `Part.excerpt` does.
 
-    A quarter of the room goes to the beginning, the rest to the end. Lines stay whole, unless that
-    would leave more than half of either empty. The line with the index `keep` stays, if the room
-    suffices. `advice` says how to read the lines from one index to another, and how many bytes they
-    have in the output, if known. What is `left_out`
-    already belongs to the gap.
+    The line with the index `keep` stays, if the room suffices.
     """
-    if left_out is None and len(excerpt.text) <= max_characters + GAP_CHARACTERS:
+    if len(excerpt.text) <= max_characters + GAP_CHARACTERS:
         return excerpt
-    lines = excerpt.lines
-    room = max_characters - GAP_CHARACTERS
-    tail_room = room - room // 4
-    middle = left_out.before if left_out else None
-    head_end = _fitting(lines[:middle], room - tail_room)
-    tail = lines[head_end if middle is None else middle :]
-    tail_start = len(lines) - _fitting(reversed(tail), tail_room)
-    if keep is not None and head_end <= keep < tail_start:
-        before, after = _slice(excerpt, 0, keep + 1), _slice(excerpt, keep + 1, len(lines))
-        room = max_characters // 2
-        return joined(cut_in_the_middle(before, room), cut_in_the_middle(after, room))
-    head_room = _room_for_part(room - tail_room, lines[:head_end])
-    tail_room = _room_for_part(tail_room, lines[tail_start:])
-    words, size = advice(head_end, tail_start) if advice else ("", None)
-    return joined(
-        _slice(excerpt, 0, head_end),
-        _gap_for(
-            lines[head_end:tail_start],
-            head_room if head_end != middle else 0,
-            tail_room if tail_start != middle else 0,
-            words,
-            left_out or LeftOut(0, 0, 0),
-            size,
-        ),
-        _slice(excerpt, tail_start, len(lines)),
-    )
+    own = frozenset(excerpt.notes)
+    lines = [NOTE * (index in own) + line for index, line in enumerate(excerpt.lines)]
+    part = Part(SOMEWHERE, list(map(Line, lines)), line_end_bytes=1)
+    shown = part.excerpt(max_characters, folds=False)
+    if keep is None or excerpt.lines[keep] in shown.lines:
+        return shown
+    halves = excerpt_of(lines[: keep + 1]), excerpt_of(lines[keep + 1 :])
+    return joined(*(cut_in_the_middle(half, max_characters // 2) for half in halves))
 
 
-def _room_for_part(room: int, lines: Sequence[str]) -> int:
-    """Return the room for a part of the next line, or 0 if whole lines fill half of the room."""
-    unused = room - _size(lines)
-    return unused if unused > room // 2 else 0
+def shares(sizes: Sequence[int], room: int, least: int = 0) -> list[int]:
+    """Return how much of a room texts of these sizes get: long ones as much as each other.
 
-
-def _fitting(lines: Iterable[str], max_characters: int) -> int:
-    """Return how many of the first lines fit into a length, joined by line feeds."""
-    size = count = 0
-    for line in lines:
-        size += len(line) + 1
-        if size > max_characters + 1:  # the last line feed does not count
-            break
-        count += 1
-    return count
-
-
-def _slice(excerpt: Excerpt, start: int, end: int) -> Excerpt:
-    notes = [index - start for index in excerpt.notes if start <= index < end]
-    return Excerpt(excerpt.lines[start:end], notes)
-
-
-def _gap_for(
-    cut: list[str],
-    first_characters: int,
-    last_characters: int,
-    advice: str,
-    more: LeftOut,
-    size: int | None,
-) -> Excerpt:
-    """Return the gap that replaces lines, between what stays of the first and of the last one.
-
-    More than these is left out. In the output, all of it has this size, if known.
+    None that needs it gets less than `least`.
     """
-    text = "".join([line + "\n" for line in cut])
-    first = cut[0][:first_characters] if cut else ""
-    last = cut[-1][-last_characters:] if last_characters else ""
-    # Blanks alone say nothing.
-    first, last = first if first.strip() else "", last if last.strip() else ""
-    left_out = text[len(first) :]
-    if last:
-        left_out = left_out[: -len(last) - 1]
-    if size is None:
-        size = len(left_out.encode()) + more.size
-    else:
-        size -= len(first.encode()) + len(last.encode())
-    lines = len(cut) + more.lines
-    if lines == 1 and (first or last):
-        lines = 0
-    return joined(
-        Excerpt([first] if first else [], []),
-        gap(lines, size, advice),
-        Excerpt([last] if last else [], []),
-    )
+    given = list(sizes)
+    for count, number in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        given[number] = min(sizes[number], max(least, room // (len(sizes) - count)))
+        room -= given[number]
+    return given
 
 
-def _size(lines: Sequence[str]) -> int:
-    """Return the number of characters of lines, each with a line feed."""
-    return sum(len(line) + 1 for line in lines)
+@dataclass(eq=False)
+class Part:
+    """Lines that follow each other. If they are too many, some in the middle are left out.
+
+    Attributes:
+        start: The cursor where the first line begins; `SOMEWHERE` if that is not known.
+        head: The lines before the gap; all, if there is none. The last one may go on.
+        tail: The lines after it.
+        gap: What is left out between them. So many lines end in it.
+        gap_start: Where the first line begins that is left out, or a part of it, if known.
+        gone_bytes: How much was gone before the first line was read.
+        is_divided: Something was drawn on the screen between the lines.
+        line_end_bytes: How many bytes end a line: CR LF in the output of a terminal.
+        size: How many characters are kept, and `_LINE_CHARACTERS` for each line.
+    """
+
+    start: int
+    head: list[Line] = field(default_factory=list)
+    tail: list[Line] = field(default_factory=list)
+    gap: Gap = _NO_GAP
+    gap_start: int = SOMEWHERE
+    gone_bytes: int = 0
+    is_divided: bool = False
+    line_end_bytes: int = 2
+    size: int = 0
+
+    def copy(self) -> "Part":
+        """Return another part of the same lines."""
+        return replace(self, head=list(self.head), tail=list(self.tail))
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that are kept."""
+        return [line.text for line in (*self.head, *self.tail)]
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to show."""
+        is_whole = not (self.gap.size or self.gone_bytes)
+        return is_whole and not any(map(str.strip, self.lines))
+
+    def add(self, event: Line | Gap) -> None:
+        """Add the next line, or a gap before it."""
+        if isinstance(event, Gap):
+            if event.is_gone and not self.head:
+                self.gone_bytes += event.size
+            else:
+                self._leave_out(self.tail, event)
+                self.tail = []
+            return
+        lines = self.tail if self.gap.size else self.head
+        if lines and lines[-1].goes_on:
+            begun = lines.pop()
+            self.size -= _size([begun], _LINE_CHARACTERS)
+            event = event._replace(text=begun.text + event.text, begins_at=begun.begins_at)
+        elif not self.head and self.start >= 0 > _start_of(event):
+            event = event._replace(begins_at=self.start + self.gone_bytes)
+        lines.append(event)
+        self.size += _size([event], _LINE_CHARACTERS)
+        if self.size > 2 * KEPT_CHARACTERS:
+            self.keep(KEPT_CHARACTERS)
+
+    def extend(self, other: "Part") -> None:
+        """Add what was added to another part."""
+        if not self.head:
+            self.start = other.start
+        self.is_divided |= other.is_divided or (bool(self.head) and other.start == SOMEWHERE)
+        gap_start = self.gap_start if self.gap.size else other.gap_start
+        events: list[Line | Gap] = [Gap(other.gone_bytes, 0, is_gone=True), *other.head, other.gap]
+        for event in (*events, *other.tail):
+            if isinstance(event, Line) or event.size:
+                self.add(event)
+        self.gap_start = gap_start
+
+    def end_with(self, text: str) -> None:
+        """Leave out what comes after the newest line that reads so, or ends so."""
+        lines = self.tail if self.gap.size else self.head
+        for number in reversed(range(len(lines))):
+            if lines[number].text.endswith(text):
+                lines[number + 1 :] = [EMPTY_LINE]  # the line is whole
+                return
+
+    def keep(self, room: int) -> None:
+        """Keep at most so much of the lines as is measured by `size`."""
+        if self.size > room:
+            self.shorten(room, _LINE_CHARACTERS)
+
+    def shorten(self, room: int, line_characters: int = 1) -> None:
+        """Leave out lines in the middle, so that the others fit into a room.
+
+        A quarter of the room goes to the beginning, the rest to the end. Lines stay whole, unless
+        that would leave more than half of either empty. What is left out begins with a line that
+        can be read from where it begins, and ends before such a line if that costs little.
+        """
+        is_cut = bool(self.gap.size)
+        head_room = room // 4
+        count, unused = _fitting(self.head, head_room, line_characters)
+        gap_start = self.gap_start
+        head, rest = self.head[:count], self.head[count:]
+        if rest:
+            known = next((n for n in range(count, -1, -1) if _start_of(self.head[n]) >= 0), count)
+            gap_start = _start_of(self.head[known])
+            if known < count:
+                head, rest = self.head[:known], self.head[known:]
+            elif unused > head_room // 2 and rest[0].text[:unused].strip():
+                first, rest[0] = _split(rest[0], unused)
+                head.append(first)
+        left_out, tail = _without_beginning(
+            self.tail if is_cut else rest, room - head_room, line_characters
+        )
+        if is_cut:
+            left_out = [*rest, *left_out]
+        if left_out:
+            self.head, self.tail, self.gap_start = head, tail, gap_start
+            self._leave_out(left_out, _NO_GAP)
+            self.size = _size([*head, *tail], _LINE_CHARACTERS)
+
+    def _leave_out(self, lines: Sequence[Line], more: Gap) -> None:
+        ends = sum(not line.goes_on for line in lines)
+        size = self.gap.size + self._bytes_of(lines) + more.size
+        self.gap = Gap(size, self.gap.lines + ends + more.lines)
+
+    def excerpt(
+        self, max_characters: int, advice: Advice | None = None, *, folds: bool = True
+    ) -> Excerpt:
+        """Return the lines, without the middle if they are too long; what repeats is folded.
+
+        A note replaces what is left out, with advice on how to read just that. Another note tells
+        of what is no longer kept. Text that is only a little too long stays whole.
+        """
+        gone = NOTHING
+        if self.gone_bytes:
+            gone = note(f"{self.gone_bytes:,} bytes before this are no longer kept")
+            gone = gone._replace(cut_bytes=self.gone_bytes)
+        if not self.gap.size and _size(self.head, 1) <= max_characters * _FOLDING:
+            whole = excerpt_of(self.lines) if self.lines != [""] else NOTHING
+            whole = folded(whole) if folds else whole
+            if len(whole.text) <= max_characters + GAP_CHARACTERS:
+                return joined(gone, whole)
+        short = self.copy()
+        short.shorten(max_characters - GAP_CHARACTERS)
+        lines = [[line.text for line in end] for end in (short.head, short.tail)]
+        text = joined(excerpt_of(lines[0]), short.gap_note(advice), excerpt_of(lines[1]))
+        return joined(gone, folded(text) if folds else text)
+
+    def gap_note(self, advice: Advice | None) -> Excerpt:
+        """Return the note for what is left out."""
+        if not self.gap.size:
+            return NOTHING
+        shown = self.head[-1].text if self.head and self.head[-1].goes_on else ""
+        is_within = bool(self.tail) and self.tail[0].begins_at == _WITHIN
+        size, lines, _ = self.gap
+        lines += is_within
+        is_part = lines == 1 and (shown or is_within)
+        words = ""
+        if self.gap_start >= 0:
+            # Lines that output has changed can only be read together with those before them.
+            changed = list(itertools.takewhile(_is_changed, self.tail[is_within:]))
+            if advice and not self.is_divided:
+                words = advice(self.gap_start, lines + len(changed), shown)
+            after = list(itertools.takewhile(lambda line: _start_of(line) < 0, self.tail))
+            if len(after) < len(self.tail):
+                next_start = _start_of(self.tail[len(after)])
+                size = next_start - self.gap_start - len(shown.encode()) - self._bytes_of(after)
+        return gap(0 if is_part else lines, size, words)
+
+    def _bytes_of(self, lines: Iterable[Line]) -> int:
+        """Return how many bytes lines have in the output, except for what shows nothing."""
+        ends = self.line_end_bytes
+        return sum(len(line.text.encode()) + ends * (not line.goes_on) for line in lines)
+
+
+def _start_of(line: Line) -> int:
+    """Return the cursor from which a line can be read, `SOMEWHERE` if none is known."""
+    return SOMEWHERE if line.begins_at is None else max(line.begins_at, SOMEWHERE)
+
+
+def _is_changed(line: Line) -> bool:
+    """Whether the output of a line has changed earlier lines."""
+    return line.begins_at is None
+
+
+def _size(lines: Iterable[Line], line_characters: int) -> int:
+    return sum(len(line.text) + line_characters for line in lines)
+
+
+def _fitting(lines: Iterable[Line], room: int, line_characters: int) -> tuple[int, int]:
+    """Return how many of the first lines fit into a room, and how much they leave of it."""
+    count = 0
+    for line in lines:
+        rest = room - len(line.text) - line_characters
+        if rest < -1:  # the last line feed does not count
+            break
+        room = rest
+        count += 1
+    return count, room
+
+
+def _split(line: Line, at: int) -> tuple[Line, Line]:
+    first = line._replace(text=line.text[:at], goes_on=True)
+    return first, line._replace(text=line.text[at:], begins_at=_WITHIN)
+
+
+def _without_beginning(
+    lines: list[Line], room: int, line_characters: int
+) -> tuple[list[Line], list[Line]]:
+    """Return lines in two parts, the second of which fits into a room."""
+    count, unused = _fitting(reversed(lines), room, line_characters)
+    start = len(lines) - count
+    readable = start + len(list(itertools.takewhile(_is_changed, lines[start:])))
+    left_out, end = lines[:start], lines[start:]
+    if 0 < start < readable < len(lines) and _size(lines[start:readable], 1) <= room // 2:
+        left_out, end = lines[:readable], lines[readable:]
+    elif left_out and unused > room // 2 and left_out[-1].text[-unused:].strip():
+        left_out[-1], last = _split(left_out[-1], max(0, len(left_out[-1].text) - unused))
+        end.insert(0, last)
+    return left_out, end

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
+from tmux_debug_mcp.logs.reading import end_of_line
 from tmux_debug_mcp.logs.seen import Seen
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.vt.captured import ScreenRows
@@ -25,6 +26,8 @@ from .sessions import CallerSession
 
 # The log is matched in slices, so at most this much output is shown after a match.
 SLICE_BYTES = 4096
+# How far back to look for the beginning of the line that matches.
+_MAX_LINE_BYTES = 4096
 
 
 class Match(NamedTuple):
@@ -99,7 +102,7 @@ class Observation:
         if self.steps:
             await self.has_stopped_at(sent.cursor)
             events, begins_at = self.text.keys_sent()
-            self.seen.add(events)
+            self.seen.add(events, self.position)
             rows = self._rows() if self.text.is_drawn_on else None
             self.seen.step(begins_at, rows, self._with_commands(self.text.rows_before))
         self.steps.append(sent.cursor)
@@ -144,7 +147,7 @@ class Observation:
             await self.text.pass_over(end)
         size = SLICE_BYTES if self.matcher.has_patterns else PIECE_BYTES
         events, lines = await self.text.advance(end, size)
-        self.seen.add(events)
+        self.seen.add(events, self.position)
         return lines
 
     async def read_all(self, end: int) -> None:
@@ -157,6 +160,15 @@ class Observation:
     def seen_now(self) -> Seen:
         """Return what was seen, with the lines that may still change."""
         return self.seen.with_open(self.text.open_lines)
+
+    async def end_of_match(self) -> int:
+        """Return the cursor after the line that has matched."""
+        if self.match is None:
+            return self.position
+        log, match = self.pane.log, self.match
+        oldest = max(log.kept_from, match.start - _MAX_LINE_BYTES)
+        start = oldest + log.read(oldest, match.start - oldest).rfind(b"\n") + 1
+        return await end_of_line(log, start, match.end, match.text)
 
     def _line_match(self, lines: Sequence[str], start: int) -> Match:
         """Return which line matches of those that were read from a cursor on."""

@@ -9,9 +9,8 @@ it printed then.
 Making a report does not count as showing it: it may never reach the caller.
 """
 
-import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -20,16 +19,19 @@ from itertools import groupby
 from tmux_debug_mcp.errors import PaneLostError, head
 from tmux_debug_mcp.logs.excerpts import (
     NOTHING,
+    Advice,
     Excerpt,
+    Part,
     cut_in_the_middle,
     folded,
     joined,
     newest_lines,
     note,
+    shares,
     without_blank_ends,
 )
-from tmux_debug_mcp.logs.reading import end_of_line
-from tmux_debug_mcp.logs.seen import Advice, Frame, Item, Part, Seen, advice_in
+from tmux_debug_mcp.logs.seen import Frame, Seen, advice_in, in_pairs
+from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt.captured import ScreenRows
 
 from .capturing import capture_screen_rows
@@ -49,8 +51,9 @@ _MAX_HIGHLIGHT_CHARACTERS = 40
 _FRAME = " |│┃║"
 # At most this many lines that match `show` are shown.
 MAX_SHOWN_LINES = 50
-# How far back to look for the beginning of the line that matches.
-_MAX_LINE_BYTES = 4096
+# A program that crashes has ended at most so long after it was done with its screen.
+_MAX_CRASH_S = 5.0
+_LEAVES_SCREEN = b"\033[?1049l"
 
 _EARLIER_SCREENS = note("earlier screens left out")
 _THEN = note("then")
@@ -210,39 +213,39 @@ async def report(
 
     `activity` is the last look at the pane.
     """
-    pane, log = observation.pane, observation.pane.log
-    is_early = reason.is_match and observation.early is not None
+    pane, log, session = observation.pane, observation.pane.log, observation.session
+    has_matched = reason.is_match and observation.early is None
     ending = await pane.ending()
-    is_given = end is not None
     # Without a match, all output of a program that has ended is shown.
-    if ending and not is_given and not (reason.is_match and observation.early is None):
+    if ending and end is None and not has_matched:
         await observation.read_all(ending.cursor)
     screen = await _screen(observation)
     if end is None:
-        end = observation.text.seen_to
-        if screen or is_early or (ending and not reason.is_match):  # it is shown up to here
-            end = observation.position
-    state = await pane.state() if ending else await _state(pane, activity)
-    has_matched = reason.is_match and not is_early
+        is_all = screen or (not has_matched and (ending or reason.is_match))
+        end = observation.position if is_all else observation.text.seen_to
+    if activity and activity.snapshot.printed_bytes == log.size and not await pane.ending():
+        state = pane.running(activity)  # nothing was printed since the last look
+    else:
+        state = await pane.state()
     old_match = await _old_match(observation) if has_matched else None
-    session = observation.session
     before = session.shown(pane).screen
     seen = observation.seen_now()
-    has_crashed = bool(ending and (ending.exit_code or ending.signal))
-    text = partial(_text, observation, seen, reason, screen, before, shows, has_crashed=has_crashed)
+    text = partial(
+        _text,
+        observation,
+        seen,
+        reason,
+        screen,
+        before,
+        shows,
+        is_crash=_is_crash(pane, seen, ending),
+    )
     excerpt = text()
-    match = observation.match
-    if (
-        has_matched
-        and match
-        and not screen
-        and excerpt.cut_bytes
-        and match.text not in excerpt.text
-    ):
+    match = observation.match if has_matched and not screen else None
+    if match and excerpt.cut_bytes and match.text not in excerpt.text:
         # The line that matches was cut, so what is shown ends with it.
-        start = max(match.start, log.kept_from, end - _MAX_LINE_BYTES)
-        end = await end_of_line(log, start, end, match.text)
-        seen.end_with(match.text)
+        end = await observation.end_of_match()
+        seen.parts[-1].end_with(match.text)
         excerpt = text()
     shown_screen = None
     if screen:
@@ -250,6 +253,7 @@ async def report(
         hidden = hidden_rows(screen.rows, before, excerpt)
         is_filtered = shows.pattern is not None
         shown_screen = ShownScreen(end, pane.clock.now(), screen, hidden, is_filtered)
+    has_patterns = observation.matcher.has_patterns
     return Report(
         reason,
         pane,
@@ -258,11 +262,11 @@ async def report(
         end,
         excerpt,
         screen.size if screen else None,
-        observation.text.unseen_bytes if observation.matcher.has_patterns else 0,
+        observation.text.unseen_bytes if has_patterns else 0,
         Shown(end, shown_screen, session.news(pane)),
-        is_early=is_early,
+        is_early=reason.is_match and not has_matched,
         old_match=old_match,
-        was_for_match=observation.matcher.has_patterns,
+        was_for_match=has_patterns,
     )
 
 
@@ -284,31 +288,29 @@ async def _screen(observation: Observation) -> ScreenRows | None:
     return screen
 
 
-async def _state(pane: Pane, activity: Activity | None) -> State:
-    """Return the state of a running pane, from the last look if nothing was printed since."""
-    if activity and activity.snapshot.printed_bytes == pane.log.size and not await pane.ending():
-        return pane.running(activity)
-    return await pane.state()
-
-
 async def _old_match(observation: Observation) -> OldMatch | None:
     """Return what has matched if the caller had been shown it before the call, else None."""
     match, pane, new_from = observation.match, observation.pane, observation.shown_to
     shown = observation.session.shown(pane).screen
-    if match is None:
-        return None
-    if match.row is not None:
-        if not (match.is_old_row and shown):
-            return None
+    if match and match.is_old_row and shown:
         at = shown.at
-    elif match.end > new_from:
-        return None
+    elif match and match.row is None and match.end <= new_from:
+        at = pane.clock.now() - pane.log.age_s(await observation.end_of_match())
     else:
-        log = pane.log
-        begin = max(log.kept_from, match.start - _MAX_LINE_BYTES)
-        start = begin + log.read(begin, match.start - begin).rfind(b"\n") + 1
-        at = pane.clock.now() - log.age_s(await end_of_line(log, start, match.end, match.text))
-    return OldMatch(max(0.0, observation.begun_at - at), match.row is not None, new_from)
+        return None
+    return OldMatch(max(0.0, observation.begun_at - at), match.is_old_row, new_from)
+
+
+def _is_crash(pane: Pane, seen: Seen, ending: State | None) -> bool:
+    """Return whether a program has failed soon after it was done with the screen."""
+    screen = seen.last_screen
+    if screen is None or ending is None or not (ending.exit_code or ending.signal):
+        return False
+    read_from = max(pane.log.kept_from, screen.done_at - TURN_WORK)
+    read = pane.log.read(read_from, screen.done_at - read_from)
+    done_at = read_from + read.rfind(_LEAVES_SCREEN) if _LEAVES_SCREEN in read else screen.done_at
+    ended_at = pane.started_at + ending.runtime_s
+    return ended_at - (pane.clock.now() - pane.log.age_s(done_at)) <= _MAX_CRASH_S
 
 
 def _text(
@@ -319,64 +321,45 @@ def _text(
     before: ShownScreen | None,
     shows: Shows,
     *,
-    has_crashed: bool,
+    is_crash: bool,
 ) -> Excerpt:
     if shows.pattern is not None:
         return _matching(observation, seen, screen)
     room = shows.max_characters
     frames = _newest_frames(seen, screen.rows if screen else (), room // 2)
-    frames_size = _size(frames.values())
-    room -= frames_size
+    room -= _size(frames.values())
     drawn = NOTHING
     if screen:
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
         drawn = screen_excerpt(screen, before, row, room)
         room -= min(len(drawn.text), room // 2)
 
-    advice = advice_in(observation.pane.log, shows.advice)
-    crash: list[Excerpt] = []
-    begin = 0
-    if has_crashed and seen.last_screen is not None and not screen:
-        begin = seen.until_screen
-        known = before.seen_rows if before else []
-        crash = _until_crash(seen, frames, known, room, advice)
-        room = max(room - (_size(crash) - frames_size), STEP_CHARACTERS)
-    after = _in_order(seen.items[begin:], {} if crash else frames, room, advice)
+    known = {"", *(before.seen_rows if before else ())}
+    blocks: list[Part | Excerpt] = []
+    for item in seen.items:
+        if isinstance(item, Part):
+            known.update(item.lines)
+            blocks += [] if item.is_blank else [item]
+        elif item in frames:
+            known.update(frames[item].lines)
+            blocks.append(frames[item])
+        elif item is seen.last_screen and is_crash and not screen:
+            # Programs that end clear some rows, such as the last one.
+            if not known.issuperset(item.rows):
+                rows = cut_in_the_middle(folded(Excerpt(list(item.rows), [])), room // 2)
+                blocks.append(joined(note("the last screen"), rows))
+                room = max(room - len(rows.text), STEP_CHARACTERS)
+            blocks += [_THEN] if frames or not known.issuperset(item.rows) else []
+    if blocks[-1:] == [_THEN]:
+        blocks.pop()
+    excerpts = _in_order(blocks, room, advice_in(observation.pane.log, shows.advice))
     if screen and not observation.text.is_alternate:  # lines may still be on the main screen
-        rows = Counter(drawn.lines)
-        after = [one for one in after if not Counter(filter(None, one.lines)) <= rows]
-    if not after and crash[-1:] == [_THEN]:
-        crash.pop()
-    blocks = [*crash, *after]
+        rows_now = Counter(drawn.lines)
+        excerpts = [one for one in excerpts if not Counter(filter(None, one.lines)) <= rows_now]
     if drawn.lines:
-        blocks.append(joined(note("screen"), drawn) if blocks else drawn)
+        excerpts.append(joined(note("screen"), drawn) if excerpts else drawn)
     # A line feed at the end shows that the last line is whole.
-    return joined(*map(without_blank_ends, blocks[:-1]), *blocks[-1:])
-
-
-def _until_crash(
-    seen: Seen,
-    frames: Mapping[Item, Excerpt],
-    known: Sequence[str],
-    max_characters: int,
-    advice: Advice,
-) -> list[Excerpt]:
-    """Return what a program that drew showed until it crashed, its last screen at the end.
-
-    The caller was shown the `known` rows before.
-    """
-    room = max_characters // 2
-    blocks = _in_order(seen.items[: seen.until_screen], frames, room, advice)
-    known = [*known, *(row for excerpt in blocks for row in excerpt.lines)]
-    rows = list(seen.last_screen or ())
-    # Programs that end clear some rows, such as the last one.
-    is_known = all(row == "" or row in known for row in rows)
-    if not is_known:
-        screen = cut_in_the_middle(folded(Excerpt(rows, [])), room)
-        blocks.append(joined(note("the last screen"), screen))
-    if not is_known or frames:
-        blocks.append(_THEN)
-    return blocks
+    return joined(*map(without_blank_ends, excerpts[:-1]), *excerpts[-1:])
 
 
 def _size(excerpts: Iterable[Excerpt]) -> int:
@@ -384,53 +367,35 @@ def _size(excerpts: Iterable[Excerpt]) -> int:
     return sum(len(excerpt.text) for excerpt in excerpts)
 
 
-def _in_order(
-    items: Sequence[Item],
-    frames: Mapping[Item, Excerpt],
-    max_characters: int,
-    advice: Advice,
-) -> list[Excerpt]:
-    """Return the lines of parts, each with its share of the room, and frames, in order."""
-    parts: dict[Item, Part] = {
-        item: item for item in items if isinstance(item, Part) and not item.is_blank
-    }
+def _in_order(blocks: Sequence[Part | Excerpt], room: int, advice: Advice) -> list[Excerpt]:
+    """Return excerpts of parts, each with its share of the room, among others."""
     # Shares smaller than those of a step are worth nothing.
-    most = max(2, max_characters // STEP_CHARACTERS)
-    while len(parts) > most:
-        parts = _in_pairs(parts)
-    excerpts: dict[Item, Excerpt] = {
-        item: part.excerpt(max_characters, advice) for item, part in parts.items()
-    }
-    room = max_characters
-    if _size(excerpts.values()) + len(excerpts) > room:
-        by_size = sorted(excerpts, key=lambda item: len(excerpts[item].text))
-        for count, item in enumerate(by_size):
-            share = max(STEP_CHARACTERS, room // (len(by_size) - count))
-            if len(excerpts[item].text) > share:
-                excerpts[item] = parts[item].excerpt(share, advice)
-            room -= len(excerpts[item].text) + 1
-    shown = [excerpts.get(item) or frames.get(item) or NOTHING for item in items]
-    return [excerpt for excerpt in shown if excerpt.text.strip()]
+    while sum(isinstance(block, Part) for block in blocks) > max(2, room // STEP_CHARACTERS):
+        blocks = in_pairs(blocks)
+    whole = [
+        block.excerpt(room, advice) if isinstance(block, Part) else NOTHING for block in blocks
+    ]
+    given = shares([len(excerpt.text) + 1 for excerpt in whole], room, STEP_CHARACTERS)
+    excerpts = []
+    for block, excerpt, share in zip(blocks, whole, given, strict=True):
+        if not isinstance(block, Part):
+            excerpts.append(block)
+        elif len(excerpt.text) > share:
+            excerpts.append(block.excerpt(share, advice))
+        else:
+            excerpts.append(excerpt)
+    return excerpts
 
 
-def _in_pairs(parts: Mapping[Item, Part]) -> dict[Item, Part]:
-    """Join each second part to the one before it."""
-    pairs: dict[Item, Part] = {}
-    items = list(parts)
-    for first in items[::2]:
-        pairs[first] = copy.copy(parts[first])
-    for first, second in zip(items[::2], items[1::2], strict=False):
-        pairs[first].extend(parts[second])
-    return pairs
-
-
-def _newest_frames(seen: Seen, rows_now: Sequence[str], max_characters: int) -> dict[Item, Excerpt]:
+def _newest_frames(
+    seen: Seen, rows_now: Sequence[str], max_characters: int
+) -> dict[Part | Frame, Excerpt]:
     """Return the newest of the screens after steps, each with its share of the room at most.
 
     Rows that are on the screen now are left out.
     """
     frames = _frames(seen, lambda row: row not in rows_now)
-    newest: dict[Item, Excerpt] = {}
+    newest: dict[Part | Frame, Excerpt] = {}
     room = max_characters
     for frame in reversed(frames):
         excerpt = cut_in_the_middle(folded(frames[frame]), STEP_CHARACTERS)
@@ -444,11 +409,11 @@ def _newest_frames(seen: Seen, rows_now: Sequence[str], max_characters: int) -> 
     return newest
 
 
-def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Item, Excerpt]:
+def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Part | Frame, Excerpt]:
     """Return the screens after steps, with the rows that are meant; blank rows never are."""
-    frames: dict[Item, Excerpt] = {}
+    frames: dict[Part | Frame, Excerpt] = {}
     for item in seen.items:
-        if isinstance(item, Frame):
+        if isinstance(item, Frame) and not item.done_at:
             rows = [row for row in item.rows if row and is_meant(row)]
             if rows:
                 frames[item] = joined(note("screen"), Excerpt(rows, []))
@@ -462,7 +427,7 @@ def _matching(observation: Observation, seen: Seen, screen: ScreenRows | None) -
     frames = _frames(seen, lambda row: row not in rows_now and matches(row))
     count = seen.count + sum(len(one.lines) - len(one.notes) for one in frames.values())
     found = (
-        Excerpt(item.lines(), []) if isinstance(item, Part) else frames.get(item, NOTHING)
+        Excerpt(item.lines, []) if isinstance(item, Part) else frames.get(item, NOTHING)
         for item in seen.items
     )
     text = newest_lines(joined(*found), MAX_SHOWN_LINES)

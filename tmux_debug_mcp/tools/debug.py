@@ -325,7 +325,7 @@ async def _read_since(
     if piece.remaining_bytes:
         remarks.append(f"{piece.remaining_bytes} more bytes to read")
     facts = {
-        **meta(pane, state, excerpt_of(piece.marked_text)),
+        **meta(pane, state, excerpt_of(piece.marked_text.split("\n"))),
         "start_cursor": piece.start,
         "cursor": cursor,
         "cut_bytes": piece.remaining_bytes or None,

@@ -277,7 +277,7 @@ async def _found(pane: Pane, report: Report, name: str, given: str) -> tuple[str
     observation = await since_cursor(pane, Matcher(show=given), report.start)
     await observation.read_all(report.end)
     seen = observation.seen_now()
-    lines, count = seen.lines()[-1:], seen.count
+    lines, count = seen.lines[-1:], seen.count
     if not lines:  # it is a row of a screen
         rows = report.excerpt.text.split("\n")
         lines, count = [row for row in rows if pattern.search(row)][-1:], 1
