@@ -14,7 +14,6 @@ from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.logs.reading import end_of_line
 from tmux_debug_mcp.logs.seen import Seen
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
-from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.echo import rows_without_typed
 from tmux_debug_mcp.vt.marks import with_commands
 
@@ -86,9 +85,8 @@ class Observation:
         self.begun_at = pane.clock.now()
         self.matcher = matcher
         self._screen_matched_to = self.cursor  # the position when rows were last matched
-        # The drawing that was on there, if one was.
-        self._first_drawing = text.rows_before
-        first_rows = self._rows() if text.is_drawn_on else []
+        self._first_drawing = text.rows_before  # the drawing that was on there, if one was
+        first_rows = self._rows() or ()
         self.rows = rows or first_rows
         self.seen = Seen(self.cursor, first_rows, matcher.show)
 
@@ -103,8 +101,8 @@ class Observation:
             await self.has_stopped_at(sent.cursor)
             events, begins_at = self.text.keys_sent()
             self.seen.add(events, self.position)
-            rows = self._rows() if self.text.is_drawn_on else None
-            self.seen.step(begins_at, rows, self._with_commands(self.text.rows_before))
+            rows_before = self._with_commands(self.text.rows_before)
+            self.seen.step(begins_at, self._rows(), rows_before)
         self.steps.append(sent.cursor)
         self.before = sent.before
 
@@ -135,7 +133,8 @@ class Observation:
             reason = self.matcher.first(lines)
             if reason:
                 # The rest of the line that has matched may be read later.
-                self.match = self.match or self._line_match(lines, position)
+                line = next((line for line in lines if self.matcher.first([line])), "")
+                self.match = self.match or Match(line, position, self.position)
                 return reason
             if self.pane.clock.now() > deadline:
                 return None
@@ -170,11 +169,6 @@ class Observation:
         start = oldest + log.read(oldest, match.start - oldest).rfind(b"\n") + 1
         return await end_of_line(log, start, match.end, match.text)
 
-    def _line_match(self, lines: Sequence[str], start: int) -> Match:
-        """Return which line matches of those that were read from a cursor on."""
-        line = next((line for line in lines if self.matcher.first([line])), "")
-        return Match(line, start, self.position)
-
     async def match_screen(self, *, is_look: bool) -> MatchReason | None:
         """Match the rows of the screen that have changed, if a program draws on it.
 
@@ -199,7 +193,11 @@ class Observation:
         is_first = self.text.rows_before is self._first_drawing
         before = self.rows if is_first else self._with_commands(self.text.rows_before)
         changed = Counter(screen.rows) - Counter(before)
-        without_echo = self._without_echo(screen)
+        without_echo: Sequence[str] = screen.rows
+        sent = self.pane.keyboard.last_sent
+        # Without keys before the wait nothing is echoed, and full-screen programs don't echo.
+        if self.before and sent and not self.text.is_alternate:
+            without_echo = rows_without_typed(screen.rows, screen.size[0], sent.texts)
         for number, row in enumerate(screen.rows):
             reason = self._match_row(without_echo[number]) if changed[row] else None
             if reason:
@@ -208,9 +206,9 @@ class Observation:
                 return reason
         return None
 
-    def _rows(self) -> list[str]:
-        """Return the rows of the screen at the position."""
-        return self._with_commands(self.text.rows)
+    def _rows(self) -> Sequence[str] | None:
+        """Return the rows of the screen, if a program draws on it at the position."""
+        return self._with_commands(self.text.rows) if self.text.is_drawn_on else None
 
     def _with_commands(self, rows: Sequence[str]) -> list[str]:
         return with_commands("\n".join(rows), self.pane.jobs.commands).split("\n")
@@ -231,15 +229,6 @@ class Observation:
     def _match_row(self, row: str) -> MatchReason | None:
         # A pattern may end with a blank, and rows have lost those at their ends.
         return self.matcher.first([row]) or self.matcher.first([f"{row} "])
-
-    def _without_echo(self, screen: ScreenRows) -> Sequence[str]:
-        """Return the rows of a screen without the keys typed last and what precedes them."""
-        sent = self.pane.keyboard.last_sent
-        # Without keys before the wait nothing is echoed, and full-screen programs don't echo.
-        if self.text.is_alternate or sent is None or self.before is None:
-            return screen.rows
-        columns, _ = screen.size
-        return rows_without_typed(screen.rows, columns, sent.texts)
 
 
 async def since_cursor(
@@ -272,9 +261,7 @@ async def since_last_keys(pane: Pane, matcher: Matcher) -> Observation:
 
 async def rows_now(pane: Pane, matcher: Matcher) -> Sequence[str]:
     """Return the rows of the screen, if a program draws there and a pattern may match them."""
-    if not matcher.has_patterns:
-        return ()
-    if not await pane.is_drawn_on():
+    if not (matcher.has_patterns and await pane.is_drawn_on()):
         return ()
     if pane.last_screen and pane.last_screen.cursor == pane.log.size:
         return pane.last_screen.rows

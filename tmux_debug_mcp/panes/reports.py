@@ -10,10 +10,9 @@ Making a report does not count as showing it: it may never reach the caller.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from itertools import groupby
 
 from tmux_debug_mcp.errors import PaneLostError, head
@@ -60,55 +59,31 @@ _THEN = note("then")
 
 
 class Reason(StrEnum):
-    """Why a wait or a run is over.
+    """Why a wait or a run is over."""
 
-    Attributes:
-        INPUT: The program awaits something; no pattern can match before it gets it.
-        EXITED: The program has ended, or the pane is gone.
-        TIMED_OUT: The time is over. In a run, an interrupt has then ended the command.
+    INPUT = "input"  # the program awaits something; no pattern can match before it gets it
+    EXITED = "exited"  # the program has ended, or the pane is gone
+    TIMED_OUT = "timed_out"  # the time is over; in a run, an interrupt has then ended the command
 
-    Of waits:
-        MATCHED: A line matches `pattern`.
-        STOPPED: A line matches `stop_pattern`.
-        IDLE: The pane was idle for `idle_s`.
-        REST: The pane is at rest.
-        LISTENS: A process of the pane listens on `port`.
-        FLOODED: More was printed than the log keeps, and no pattern was given.
+    # Of waits.
+    MATCHED = "matched"  # a line matches `pattern`
+    STOPPED = "stopped"  # a line matches `stop_pattern`
+    IDLE = "idle"  # the pane was idle for `idle_s`
+    REST = "rest"  # the pane is at rest
+    LISTENS = "listens"  # a process of the pane listens on `port`
+    FLOODED = "flooded"  # more was printed than the log keeps, and no pattern was given
 
-    Of runs:
-        DONE: The command has ended by itself.
-        INTERRUPTED: Somebody else interrupted the command.
-        RUNNING: Time ran out, and the command goes on despite interrupts.
-        HELD: Time ran out, and a person has the keyboard, so the command was not interrupted.
-        LATE: Time ran out. The command has ended, but its last output is not in the log yet.
-        GIVEN_UP: The shell gave the command up, because of an error in it.
-        SHELL_ENDED: The shell that ran the command, inside another one, has ended.
-        REPLACED: The shell has replaced itself with a program, by `exec`.
-        SHELL_STARTED: The command is, or has started, a shell that is now at its prompt.
-        SHELL_INTERRUPTED: The same, but time ran out, so we may have interrupted the shell's start.
-    """
-
-    INPUT = "input"
-    EXITED = "exited"
-    TIMED_OUT = "timed_out"
-
-    MATCHED = "matched"
-    STOPPED = "stopped"
-    IDLE = "idle"
-    REST = "rest"
-    LISTENS = "listens"
-    FLOODED = "flooded"
-
-    DONE = "done"
-    INTERRUPTED = "interrupted"
-    RUNNING = "running"
-    HELD = "held"
-    LATE = "late"
-    GIVEN_UP = "given_up"
-    SHELL_ENDED = "shell_ended"
-    REPLACED = "replaced"
-    SHELL_STARTED = "shell_started"
-    SHELL_INTERRUPTED = "shell_interrupted"
+    # Of runs.
+    DONE = "done"  # the command has ended by itself
+    INTERRUPTED = "interrupted"  # somebody else interrupted the command
+    RUNNING = "running"  # time ran out, and the command goes on despite interrupts
+    HELD = "held"  # time ran out; not interrupted, since a person has the keyboard
+    LATE = "late"  # time ran out; the command has ended, but its last output is not in the log yet
+    GIVEN_UP = "given_up"  # the shell gave the command up, because of an error in it
+    SHELL_ENDED = "shell_ended"  # the shell that ran the command, inside another one, has ended
+    REPLACED = "replaced"  # the shell has replaced itself with a program, by `exec`
+    SHELL_STARTED = "shell_started"  # the command is, or has started, a shell, now at its prompt
+    SHELL_INTERRUPTED = "shell_interrupted"  # the same; an interrupt may have cut its start short
 
     @property
     def is_match(self) -> bool:
@@ -228,29 +203,19 @@ async def report(
     else:
         state = await pane.state()
     old_match = await _old_match(observation) if has_matched else None
-    before = session.shown(pane).screen
     seen = observation.seen_now()
-    text = partial(
-        _text,
-        observation,
-        seen,
-        reason,
-        screen,
-        before,
-        shows,
-        is_crash=_is_crash(pane, seen, ending),
-    )
-    excerpt = text()
+    is_crash = _is_crash(pane, seen, ending)
+    excerpt = _text(observation, seen, reason, screen, shows, is_crash=is_crash)
     match = observation.match if has_matched and not screen else None
     if match and excerpt.cut_bytes and match.text not in excerpt.text:
         # The line that matches was cut, so what is shown ends with it.
         end = await observation.end_of_match()
         seen.parts[-1].end_with(match.text)
-        excerpt = text()
+        excerpt = _text(observation, seen, reason, screen, shows, is_crash=is_crash)
     shown_screen = None
     if screen:
         pane.last_screen = ScreenAt(end, screen.rows)
-        hidden = hidden_rows(screen.rows, before, excerpt)
+        hidden = hidden_rows(screen.rows, session.shown(pane).screen, excerpt)
         is_filtered = shows.pattern is not None
         shown_screen = ShownScreen(end, pane.clock.now(), screen, hidden, is_filtered)
     has_patterns = observation.matcher.has_patterns
@@ -318,7 +283,6 @@ def _text(
     seen: Seen,
     reason: Reason,
     screen: ScreenRows | None,
-    before: ShownScreen | None,
     shows: Shows,
     *,
     is_crash: bool,
@@ -326,8 +290,9 @@ def _text(
     if shows.pattern is not None:
         return _matching(observation, seen, screen)
     room = shows.max_characters
+    before = observation.session.shown(observation.pane).screen
     frames = _newest_frames(seen, screen.rows if screen else (), room // 2)
-    room -= _size(frames.values())
+    room -= sum(len(excerpt.text) for excerpt in frames.values())
     drawn = NOTHING
     if screen:
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
@@ -345,11 +310,12 @@ def _text(
             blocks.append(frames[item])
         elif item is seen.last_screen and is_crash and not screen:
             # Programs that end clear some rows, such as the last one.
-            if not known.issuperset(item.rows):
+            is_known = known.issuperset(item.rows)
+            if not is_known:
                 rows = cut_in_the_middle(folded(Excerpt(list(item.rows), [])), room // 2)
                 blocks.append(joined(note("the last screen"), rows))
                 room = max(room - len(rows.text), STEP_CHARACTERS)
-            blocks += [_THEN] if frames or not known.issuperset(item.rows) else []
+            blocks += [_THEN] if frames or not is_known else []
     if blocks[-1:] == [_THEN]:
         blocks.pop()
     excerpts = _in_order(blocks, room, advice_in(observation.pane.log, shows.advice))
@@ -362,46 +328,34 @@ def _text(
     return joined(*map(without_blank_ends, excerpts[:-1]), *excerpts[-1:])
 
 
-def _size(excerpts: Iterable[Excerpt]) -> int:
-    """Return the number of characters of excerpts."""
-    return sum(len(excerpt.text) for excerpt in excerpts)
-
-
 def _in_order(blocks: Sequence[Part | Excerpt], room: int, advice: Advice) -> list[Excerpt]:
     """Return excerpts of parts, each with its share of the room, among others."""
     # Shares smaller than those of a step are worth nothing.
     while sum(isinstance(block, Part) for block in blocks) > max(2, room // STEP_CHARACTERS):
         blocks = in_pairs(blocks)
-    whole = [
-        block.excerpt(room, advice) if isinstance(block, Part) else NOTHING for block in blocks
+    whole = [block.excerpt(room, advice) if isinstance(block, Part) else block for block in blocks]
+    wanted = [
+        len(excerpt.text) + 1 if isinstance(block, Part) else 0
+        for block, excerpt in zip(blocks, whole, strict=True)
     ]
-    given = shares([len(excerpt.text) + 1 for excerpt in whole], room, STEP_CHARACTERS)
-    excerpts = []
-    for block, excerpt, share in zip(blocks, whole, given, strict=True):
-        if not isinstance(block, Part):
-            excerpts.append(block)
-        elif len(excerpt.text) > share:
-            excerpts.append(block.excerpt(share, advice))
-        else:
-            excerpts.append(excerpt)
-    return excerpts
+    given = shares(wanted, room, STEP_CHARACTERS)
+    return [
+        block.excerpt(share, advice) if isinstance(block, Part) and share < size else excerpt
+        for block, excerpt, share, size in zip(blocks, whole, given, wanted, strict=True)
+    ]
 
 
 def _newest_frames(
     seen: Seen, rows_now: Sequence[str], max_characters: int
 ) -> dict[Part | Frame, Excerpt]:
-    """Return the newest of the screens after steps, each with its share of the room at most.
-
-    Rows that are on the screen now are left out.
-    """
+    """Return the newest of the screens after steps, without the rows that are there now."""
     frames = _frames(seen, lambda row: row not in rows_now)
     newest: dict[Part | Frame, Excerpt] = {}
-    room = max_characters
-    for frame in reversed(frames):
-        excerpt = cut_in_the_middle(folded(frames[frame]), STEP_CHARACTERS)
-        room -= len(excerpt.text)
-        newest[frame] = _EARLIER_SCREENS if room < 0 else excerpt
-        if room < 0:
+    for frame, excerpt in reversed(frames.items()):
+        newest[frame] = cut_in_the_middle(folded(excerpt), STEP_CHARACTERS)
+        max_characters -= len(newest[frame].text)
+        if max_characters < 0:
+            newest[frame] = _EARLIER_SCREENS
             break
     else:
         if newest and seen.has_older_frames:
@@ -413,7 +367,7 @@ def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Part | Frame,
     """Return the screens after steps, with the rows that are meant; blank rows never are."""
     frames: dict[Part | Frame, Excerpt] = {}
     for item in seen.items:
-        if isinstance(item, Frame) and not item.done_at:
+        if isinstance(item, Frame) and item is not seen.last_screen:
             rows = [row for row in item.rows if row and is_meant(row)]
             if rows:
                 frames[item] = joined(note("screen"), Excerpt(rows, []))

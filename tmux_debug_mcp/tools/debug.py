@@ -23,11 +23,8 @@ from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import is_shown
-from tmux_debug_mcp.panes.observing import (
-    Observation,
-    since_cursor,
-    since_last_keys,
-)
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.observing import Observation, since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
 from tmux_debug_mcp.panes.reports import (
@@ -300,11 +297,9 @@ async def _read_last_lines(
     remarks = []
     if isinstance(pane, Pane) and await pane.is_drawn_on():
         remarks.append(screen_remark((pane.log.columns, pane.log.rows)))
-    whole = Excerpt(text.split("\n"), [])
-    excerpt = cut_in_the_middle(whole, MAX_CHARACTERS)
+    excerpt = cut_in_the_middle(Excerpt(text.split("\n"), []), MAX_CHARACTERS)
     shown = Shown(state.cursor, run=session.news(pane))
-    blocks = [excerpt.text, status(pane, state, shown, *remarks)]
-    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text, shown={pane: shown})
+    return _captured(pane, state, excerpt, shown, *remarks)
 
 
 async def _read_since(
@@ -324,15 +319,12 @@ async def _read_since(
         remarks.append(f"{piece.start - since} bytes are no longer kept")
     if piece.remaining_bytes:
         remarks.append(f"{piece.remaining_bytes} more bytes to read")
-    facts = {
-        **meta(pane, state, excerpt_of(piece.marked_text.split("\n"))),
-        "start_cursor": piece.start,
-        "cursor": cursor,
-        "cut_bytes": piece.remaining_bytes or None,
-    }
+    excerpt = excerpt_of(piece.marked_text.split("\n"))
+    excerpt = excerpt._replace(cut_bytes=piece.remaining_bytes)
     shown = Shown(cursor, run=session.news(pane))
-    blocks = [piece.text, status(pane, state, shown, *remarks, cursor=cursor)]
-    return Answer(blocks, facts, pane.id, piece.text, shown={pane: shown})
+    answer = _captured(pane, state, excerpt, shown, *remarks, cursor=cursor)
+    facts = {"start_cursor": piece.start, "cursor": cursor}
+    return replace(answer, meta={**answer.meta, **facts})
 
 
 async def _search(
@@ -348,9 +340,20 @@ async def _search(
     found = {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
     if count == lines:
         found = f"the newest {count} lines that match"
-    shown = Shown(run=session.news(pane))
-    blocks = [excerpt.text, status(pane, state, shown, found)]
-    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text, shown={pane: shown})
+    return _captured(pane, state, excerpt, Shown(run=session.news(pane)), found)
+
+
+def _captured(
+    pane: Readable,
+    state: State,
+    excerpt: Excerpt,
+    shown: Shown,
+    *remarks: str,
+    cursor: int | None = None,
+) -> Answer:
+    text = excerpt.text
+    blocks = [text, status(pane, state, shown, *remarks, cursor=cursor)]
+    return Answer(blocks, meta(pane, state, excerpt), pane.id, text, shown={pane: shown})
 
 
 def _check_no_ansi(arguments: CapturePane, other: str) -> None:
@@ -409,23 +412,22 @@ async def run_command(engine: Engine, session: CallerSession, arguments: Run) ->
 
 async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: Run) -> Answer:
     """Return the answer of a run, as a wait shows it if the command goes on or `show` is given."""
-    pane, advice = run.pane, _GAP_ADVICE
+    pane = run.pane
     # Why a shell did not get the command is in no log, and is no output to choose from.
     is_logged = not run.excerpt.lines
-    if run.end > run.start:
-        text = await PaneText.to_read(pane.log, run.start, run.end)
-        excerpt = await read_ends(text, run.end, MAX_CHARACTERS, advice_in(pane.log, advice))
-        run = replace(run, excerpt=excerpt)
-    taken = await engine.taken_port(pane, run.state, run.excerpt.text, None)
+    run = replace(run, shown=Shown(run.end, run=session.news(pane)))
     if is_logged and (run.reason.leaves_command or arguments.show is not None):
         observation = await since_cursor(pane, Matcher(show=arguments.show), run.start)
         observation.session = session
         await observation.read(run.end)
-        shows = Shows(MAX_CHARACTERS, advice, arguments.show)
+        shows = Shows(MAX_CHARACTERS, _GAP_ADVICE, arguments.show)
         seen = await report(observation, Reason.INPUT, None, shows, run.end)
         run = replace(run, excerpt=seen.excerpt, screen=seen.screen, shown=seen.shown)
-    else:
-        run = replace(run, shown=Shown(run.end, run=session.news(pane)))
+    elif is_logged and run.end > run.start:
+        text = await PaneText.to_read(pane.log, run.start, run.end)
+        advice = advice_in(pane.log, _GAP_ADVICE)
+        run = replace(run, excerpt=await read_ends(text, run.end, MAX_CHARACTERS, advice))
+    taken = await engine.taken_port(pane, run.state, run.excerpt.text, None)
     return ran(run, arguments.timeout_s, taken)
 
 
