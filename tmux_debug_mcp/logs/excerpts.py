@@ -201,18 +201,6 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
     return joined(*(cut_in_the_middle(half, max_characters // 2) for half in halves))
 
 
-def shares(sizes: Sequence[int], room: int, least: int = 0) -> list[int]:
-    """Return how much of a room texts of these sizes get: long ones as much as each other.
-
-    None that needs it gets less than `least`.
-    """
-    given = list(sizes)
-    for count, number in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
-        given[number] = min(sizes[number], max(least, room // (len(sizes) - count)))
-        room -= given[number]
-    return given
-
-
 @dataclass(eq=False)
 class Part:
     """Lines that follow each other. If they are too many, some in the middle are left out.

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tmux_debug_mcp.vt.marks import without_paths
 from tmux_debug_mcp.vt.rows import SOMEWHERE, Event, Gap, Line, Screen
 
-from .excerpts import KEPT_CHARACTERS, Advice, Excerpt, Part, shares
+from .excerpts import KEPT_CHARACTERS, Advice, Excerpt, Part
 from .log import Log
 from .text import PIECE_BYTES, PaneText
 
@@ -145,10 +145,10 @@ class Seen:
             self.items.remove(steps[0])
         if len(self.parts) > _MAX_PARTS:
             self.items = in_pairs(self.items)
-        sizes = [part.size for part in self.parts]
-        if sum(sizes) > 2 * KEPT_CHARACTERS:
-            for part, share in zip(self.parts, shares(sizes, KEPT_CHARACTERS), strict=True):
-                part.keep(share)
+        parts = self.parts
+        if sum(part.size for part in parts) > 2 * KEPT_CHARACTERS:
+            for part in parts:
+                part.keep(KEPT_CHARACTERS // len(parts))
         self.items += [*frames, Part(start)]
 
     def with_open(self, lines: Sequence[Line]) -> "Seen":

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from tmux_debug_mcp.errors import PaneLostError, head
 from tmux_debug_mcp.logs.excerpts import (
@@ -26,7 +26,6 @@ from tmux_debug_mcp.logs.excerpts import (
     joined,
     newest_lines,
     note,
-    shares,
     without_blank_ends,
 )
 from tmux_debug_mcp.logs.seen import Frame, Seen, advice_in, in_pairs
@@ -333,16 +332,17 @@ def _in_order(blocks: Sequence[Part | Excerpt], room: int, advice: Advice) -> li
     # Shares smaller than those of a step are worth nothing.
     while sum(isinstance(block, Part) for block in blocks) > max(2, room // STEP_CHARACTERS):
         blocks = in_pairs(blocks)
-    whole = [block.excerpt(room, advice) if isinstance(block, Part) else block for block in blocks]
-    wanted = [
-        len(excerpt.text) + 1 if isinstance(block, Part) else 0
-        for block, excerpt in zip(blocks, whole, strict=True)
+    excerpts = [
+        block.excerpt(room, advice) if isinstance(block, Part) else block for block in blocks
     ]
-    given = shares(wanted, room, STEP_CHARACTERS)
-    return [
-        block.excerpt(share, advice) if isinstance(block, Part) and share < size else excerpt
-        for block, excerpt, share, size in zip(blocks, whole, given, wanted, strict=True)
-    ]
+    parts = [number for number, block in enumerate(blocks) if isinstance(block, Part)]
+    for count, number in enumerate(sorted(parts, key=lambda part: len(excerpts[part].text))):
+        share = max(STEP_CHARACTERS, room // (len(parts) - count))
+        block = blocks[number]
+        if isinstance(block, Part) and len(excerpts[number].text) > share:
+            excerpts[number] = block.excerpt(share, advice)
+        room -= len(excerpts[number].text) + 1
+    return excerpts
 
 
 def _newest_frames(
@@ -464,20 +464,17 @@ def _changes(rows: Sequence[str], shown: ShownScreen) -> Excerpt:
 
     Rows that were never shown are only named: whether they have changed says nothing.
     """
-    old = shown.screen.rows
-    count = max(len(rows), len(old))
-    now = [*rows, *[""] * (count - len(rows))]
-    before = [*old, *[""] * (count - len(old))]
-    changed = [number for number in range(count) if now[number] != before[number]]
+    pairs = list(zip_longest(rows, shown.screen.rows, fillvalue=""))
+    changed = [number for number, (now, before) in enumerate(pairs) if now != before]
     hidden = sorted(shown.hidden.difference(changed))
     if not changed and not hidden:
         return note("screen unchanged")
     parts = []
     if not changed:
-        seen = [number for number in range(count) if number not in shown.hidden]
+        seen = [number for number in range(len(pairs)) if number not in shown.hidden]
         parts.append(note(f"{_named(seen)} unchanged"))
     for numbers in _consecutive(changed):
-        texts = [now[number] for number in numbers]
+        texts = [pairs[number][0] for number in numbers]
         if any(texts):
             parts += [note(_named(numbers)), Excerpt(texts, [])]
         else:
