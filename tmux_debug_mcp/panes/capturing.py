@@ -128,11 +128,8 @@ async def capture_screen_as_text(pane: Pane) -> str:
 
 def _sequences_for_state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
     """Return the sequences that set the margins, cursor and modes of a terminal with these rows."""
-    columns = facts["pane_width"]
-    x = facts["cursor_x"]
-    y = facts["cursor_y"]
-    top = facts["scroll_region_upper"]
-    bottom = facts["scroll_region_lower"]
+    columns, x, y = facts["pane_width"], facts["cursor_x"], facts["cursor_y"]
+    top, bottom = facts["scroll_region_upper"], facts["scroll_region_lower"]
     text = ""
     if (top, bottom) != (0, facts["pane_height"] - 1):
         text += f"\033[{top + 1};{bottom + 1}r"

@@ -25,8 +25,6 @@ from .sessions import CallerSession
 
 # The log is matched in slices, so at most this much output is shown after a match.
 SLICE_BYTES = 4096
-# How far back to look for the beginning of the line that matches.
-_MAX_LINE_BYTES = 4096
 
 
 class Match(NamedTuple):
@@ -165,7 +163,7 @@ class Observation:
         if self.match is None:
             return self.position
         log, match = self.pane.log, self.match
-        oldest = max(log.kept_from, match.start - _MAX_LINE_BYTES)
+        oldest = max(log.kept_from, match.start - SLICE_BYTES)
         start = oldest + log.read(oldest, match.start - oldest).rfind(b"\n") + 1
         return await end_of_line(log, start, match.end, match.text)
 
