@@ -1,8 +1,11 @@
 """What is seen of a pane's text, step by step."""
 
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, Part
 from tmux_debug_mcp.logs.log import Log
@@ -146,3 +149,45 @@ def test_text_that_is_not_there_ends_nothing() -> None:
     part.add(Line("two"))
     part.end_with("one")
     assert part.lines == ["one", ""]
+
+
+ACTS = st.one_of(
+    st.lists(st.integers(0, 300), min_size=1, max_size=30),  # lines of these lengths
+    st.sampled_from(["step", "gap", "pair", "keep"]),
+)
+
+
+@given(st.lists(ACTS, max_size=12), st.integers(200, 3000))
+def test_lines_that_are_shown_and_left_out_are_all(acts: list[list[int] | str], most: int) -> None:
+    """Whatever was cut, joined and cut again, each line is shown, counted, or both in part."""
+    parts = [Part(0)]
+    count = 0
+    for act in acts:
+        if act == "step":
+            parts.append(Part(10_000 * count))
+        elif act == "gap":
+            parts[-1].add(Gap(1000, 10))
+            count += 10
+        elif act == "pair" and len(parts) > 1:
+            last = parts.pop()
+            parts[-1].extend(last)
+        elif act == "keep":
+            parts[-1].keep(most)
+        elif isinstance(act, list):
+            for size in act:
+                text = f"{count} ".ljust(size, "x")
+                parts[-1].add(Line(text, begins_at=10_000 * count if size % 2 else None))
+                count += 1
+    for later in parts[1:]:
+        parts[0].extend(later)
+    excerpt = parts[0].excerpt(most, folds=False)
+    shown = {int(line.split(" ")[0]) for line in excerpt.lines if re.match(r"\d+ ", line)}
+    gaps = [excerpt.lines[number] for number in excerpt.notes]
+    found = [re.fullmatch(r"\[([\d,]+) (lines?|bytes) left out\]", gap) for gap in gaps]
+    assert all(found)
+    left_out = sum(int(one[1].replace(",", "")) for one in found if one and one[2] != "bytes")
+    assert len(found) <= 1
+    # The first and the last line that are left out may be shown in part.
+    assert count <= len(shown) + left_out + 1
+    assert len(shown) + left_out <= count + 2
+    assert len(excerpt.text) <= most + 120
