@@ -19,6 +19,7 @@ from collections.abc import (
     Generator,
     Iterator,
     Mapping,
+    Sequence,
 )
 from contextlib import asynccontextmanager
 from functools import partial
@@ -49,6 +50,7 @@ from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import choose
+from tmux_debug_mcp.vt.rows import NOTE
 
 T = TypeVar("T")
 
@@ -329,6 +331,12 @@ def kept_hole(directory: Path, text: bytes) -> Path:
     log.write_bytes(text)
     os.truncate(log, 64 << 30)
     return log
+
+
+def excerpt_of(lines: Sequence[str], notes: Sequence[int], cut_bytes: int = 0) -> Excerpt:
+    """Return an excerpt, given the indexes of its notes."""
+    marked = [NOTE + line if number in notes else line for number, line in enumerate(lines)]
+    return Excerpt(marked, cut_bytes)
 
 
 async def abridged(

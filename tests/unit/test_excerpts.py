@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import excerpt_of
 
 from tmux_debug_mcp.logs.excerpts import (
     GAP_CHARACTERS,
@@ -19,24 +20,24 @@ from tmux_debug_mcp.logs.excerpts import (
 
 
 def folded_lines(*lines: str) -> Excerpt:
-    return folded(Excerpt(list(lines), []))
+    return folded(excerpt_of(list(lines), []))
 
 
 def test_lines_that_repeat_more_than_three_times_stand_once_with_their_count() -> None:
-    assert folded_lines("a", "b", "b", "b", "c") == Excerpt(["a", "b", "b", "b", "c"], [])
-    assert folded_lines("a", *["b"] * 4, "c") == Excerpt(
+    assert folded_lines("a", "b", "b", "b", "c") == excerpt_of(["a", "b", "b", "b", "c"], [])
+    assert folded_lines("a", *["b"] * 4, "c") == excerpt_of(
         ["a", "b", "[the line above: 4 times]", "c"], [2]
     )
 
 
 def test_blank_lines_are_counted_alone() -> None:
-    assert folded_lines("a", *[""] * 9, "b") == Excerpt(["a", "[9 blank lines]", "b"], [1])
+    assert folded_lines("a", *[""] * 9, "b") == excerpt_of(["a", "[9 blank lines]", "b"], [1])
     assert folded_lines("", "", "", "b").notes == []
 
 
 def test_notes_are_neither_folded_nor_counted_with_lines_that_look_like_them() -> None:
-    shown = Excerpt(["[screen]"] * 6, [0, 5], 7)
-    assert folded(shown) == Excerpt(
+    shown = excerpt_of(["[screen]"] * 6, [0, 5], 7)
+    assert folded(shown) == excerpt_of(
         ["[screen]", "[screen]", "[the line above: 4 times]", "[screen]"], [0, 2, 3], 7
     )
 
@@ -57,9 +58,11 @@ def test_text_that_repeats_within_a_line_stands_once_with_its_count(
     line: str, shown: str | None, note: str
 ) -> None:
     if shown is None:
-        assert folded_lines(line) == Excerpt([line], [])
+        assert folded_lines(line) == excerpt_of([line], [])
     else:
-        assert folded_lines("one", line, "two") == Excerpt(["one", shown, f"[{note}]", "two"], [2])
+        assert folded_lines("one", line, "two") == excerpt_of(
+            ["one", shown, f"[{note}]", "two"], [2]
+        )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +77,7 @@ def test_text_that_repeats_within_a_line_stands_once_with_its_count(
     ],
 )
 def test_other_lines_stay_as_they_are(line: str) -> None:
-    assert folded_lines(line) == Excerpt([line], [])
+    assert folded_lines(line) == excerpt_of([line], [])
 
 
 @given(
@@ -99,12 +102,12 @@ def test_folded_line_can_be_told_in_full(before: str, text: str, count: int, aft
 
 
 def test_text_that_fits_is_not_cut() -> None:
-    shown = Excerpt(["one", "two"], [1])
+    shown = excerpt_of(["one", "two"], [1])
     assert cut_in_the_middle(shown, 7) is shown
 
 
 def test_what_is_little_longer_than_the_limit_is_cheaper_whole() -> None:
-    fits = Excerpt(["x" * 100] * 10, [])
+    fits = excerpt_of(["x" * 100] * 10, [])
     most = len(fits.text) - GAP_CHARACTERS
     assert cut_in_the_middle(fits, most) is fits
     assert cut_in_the_middle(fits, most - 1).cut_bytes > GAP_CHARACTERS
@@ -112,7 +115,7 @@ def test_what_is_little_longer_than_the_limit_is_cheaper_whole() -> None:
 
 def test_text_that_is_too_long_loses_its_middle_and_says_so() -> None:
     lines = [f"line {number}" for number in range(1000)]
-    shown = cut_in_the_middle(Excerpt(lines, []), 1000)
+    shown = cut_in_the_middle(excerpt_of(lines, []), 1000)
 
     [marked] = shown.notes
     left_out = 1000 - len(shown.lines) + 1
@@ -125,7 +128,7 @@ def test_text_that_is_too_long_loses_its_middle_and_says_so() -> None:
 
 
 def test_line_that_is_too_long_is_cut_itself() -> None:
-    shown = cut_in_the_middle(Excerpt(["a", "begin" + "x" * 5000 + "end"], []), 1000)
+    shown = cut_in_the_middle(excerpt_of(["a", "begin" + "x" * 5000 + "end"], []), 1000)
 
     line, head, note, tail = shown.lines
     assert (line, head[:6], tail[-4:]) == ("a", "beginx", "xend")
@@ -141,7 +144,7 @@ def test_line_that_is_too_long_is_cut_itself() -> None:
 def test_what_is_shown_and_what_is_left_out_is_all_of_it(
     lines: list[str], max_characters: int
 ) -> None:
-    shown = cut_in_the_middle(Excerpt(lines, []), max_characters)
+    shown = cut_in_the_middle(excerpt_of(lines, []), max_characters)
 
     assert len(shown.text) <= max_characters + (0 if shown.notes else GAP_CHARACTERS)
     kept = [line for index, line in enumerate(shown.lines) if index not in shown.notes]
@@ -150,8 +153,8 @@ def test_what_is_shown_and_what_is_left_out_is_all_of_it(
 
 
 def test_marks_keep_their_places_when_parts_are_joined() -> None:
-    text = joined(Excerpt(["a"], []), gap(2, 10, "read them"), Excerpt(["b", "c"], [1]))
-    assert text == Excerpt(["a", "[2 lines left out: read them]", "b", "c"], [1, 3], 10)
+    text = joined(excerpt_of(["a"], []), gap(2, 10, "read them"), excerpt_of(["b", "c"], [1]))
+    assert text == excerpt_of(["a", "[2 lines left out: read them]", "b", "c"], [1, 3], 10)
 
 
 @given(
@@ -161,7 +164,7 @@ def test_marks_keep_their_places_when_parts_are_joined() -> None:
 def test_no_text_is_longer_than_it_may_be_and_nothing_is_invented(
     lines: list[str], most: int
 ) -> None:
-    shown = cut_in_the_middle(Excerpt(lines, []), most)
+    shown = cut_in_the_middle(excerpt_of(lines, []), most)
     assert len(shown.text) <= most + (0 if shown.notes else GAP_CHARACTERS)
     for number, line in enumerate(shown.lines):
         assert number in shown.notes or any(other.endswith(line) for other in lines)
@@ -175,7 +178,7 @@ def test_folding_loses_no_count(count: int) -> None:
 @pytest.mark.parametrize("keep", range(50))
 def test_line_that_has_to_stay_stays(keep: int) -> None:
     lines = [f"row {number} " + "x" * 190 for number in range(50)]
-    shown = cut_in_the_middle(Excerpt(lines, []), 9_500, keep)
+    shown = cut_in_the_middle(excerpt_of(lines, []), 9_500, keep)
     assert lines[keep] in shown.lines
     assert len(shown.text) <= 9_500
 
@@ -187,7 +190,7 @@ def test_line_that_has_to_stay_stays(keep: int) -> None:
 def test_newest_lines_keep_the_notes_before_and_among_them(
     most: int, lines: list[str] | None
 ) -> None:
-    excerpt = Excerpt(["[a]", "1", "2", "[b]", "3"], [0, 3], 7)
+    excerpt = excerpt_of(["[a]", "1", "2", "[b]", "3"], [0, 3], 7)
 
     found = newest_lines(excerpt, most)
 
@@ -198,14 +201,14 @@ def test_newest_lines_keep_the_notes_before_and_among_them(
 
 def test_blank_ends_are_left_out_folded_ones_too() -> None:
     blank = [""] * 20
-    excerpt = folded(Excerpt([*blank, "one", *blank, "[20 blank lines]", *blank], []))
+    excerpt = folded(excerpt_of([*blank, "one", *blank, "[20 blank lines]", *blank], []))
 
-    assert without_blank_ends(excerpt) == Excerpt(
+    assert without_blank_ends(excerpt) == excerpt_of(
         ["one", "[20 blank lines]", "[20 blank lines]"], [1]
     )
-    assert without_blank_ends(folded(Excerpt(blank, []))).lines == []
+    assert without_blank_ends(folded(excerpt_of(blank, []))).lines == []
 
 
 def test_part_of_a_line_that_stays_is_not_blank() -> None:
-    excerpt = Excerpt([" " * 40 + "one" + " " * 40] * 9, [])
+    excerpt = excerpt_of([" " * 40 + "one" + " " * 40] * 9, [])
     assert not any(line.isspace() for line in cut_in_the_middle(excerpt, 200).lines)

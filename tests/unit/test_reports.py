@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import excerpt_of
 
-from tmux_debug_mcp.logs.excerpts import GAP_CHARACTERS, Excerpt, folded
+from tmux_debug_mcp.logs.excerpts import GAP_CHARACTERS, folded
 from tmux_debug_mcp.panes.reports import hidden_rows, screen_excerpt
 from tmux_debug_mcp.panes.sessions import ShownScreen
 from tmux_debug_mcp.vt.captured import Highlight, ScreenRows
@@ -77,7 +78,7 @@ def with_row(number: int, row: str) -> list[str]:
 def test_rows_that_have_changed_come_with_their_numbers(
     now: ScreenRows, before: ShownScreen | None, lines: list[str], notes: list[int]
 ) -> None:
-    assert screen_excerpt(now, before, None, 1000) == Excerpt(lines, notes)
+    assert screen_excerpt(now, before, None, 1000) == excerpt_of(lines, notes)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_screen_can_be_told_from_the_one_before_and_the_changes(
         assert now == before
         return
     if not excerpt.lines[:1] or not excerpt.lines[0].startswith("[row"):
-        assert excerpt == folded(Excerpt(now, []))
+        assert excerpt == folded(excerpt_of(now, []))
         return
     rows = [*before, *[""] * (len(now) - len(before))]
     lines = iter(excerpt.lines)
@@ -196,7 +197,7 @@ def test_row_that_an_excerpt_does_not_show_was_shown_before_or_is_named(
         now = [*rows, "end"]
         excerpt = screen_excerpt(screen(now), before, None, room)
         if is_filtered:
-            excerpt = Excerpt([row for row in now if row == "short"], [])
+            excerpt = excerpt_of([row for row in now if row == "short"], [])
         seen.update(excerpt.lines)
         hidden = hidden_rows(now, before, excerpt)
         assert {row for number, row in enumerate(now) if number not in hidden} <= seen

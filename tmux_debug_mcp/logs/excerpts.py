@@ -1,7 +1,7 @@
 """Excerpts: text that is cut to the length of a result. Repeated lines are counted. No I/O.
 
-Some lines of an excerpt may be notes of ours. The excerpt keeps their indexes, so that a result can
-tell them from lines of a program.
+Some lines of an excerpt may be notes of ours. They begin with `NOTE`, which no text of a program
+contains, so that a result can tell them from lines of a program.
 """
 
 import itertools
@@ -28,7 +28,7 @@ _MAX_EQUAL_LINES = 3
 _MIN_REPEATED_CHARACTERS = 200
 _MAX_PERIOD = 100
 # The note for blank lines in a row.
-_BLANK_LINES = re.compile(r"\[\d+ blank lines\]")
+_BLANK_LINES = re.compile(rf"{NOTE}\[\d+ blank lines\]")
 
 
 # Words how to read what is left out, given where a line begins, how many lines to read from there
@@ -37,15 +37,23 @@ Advice = Callable[[int, int, str], str]
 
 
 class Excerpt(NamedTuple):
-    """Lines to show, without line feeds.
+    """Lines to show, without line feeds; ours begin with `NOTE`.
 
-    `notes` holds the indexes of our own lines, from 0, in order; `cut_bytes` of the program's text
-    are left out.
+    `cut_bytes` of the program's text are left out.
     """
 
-    lines: list[str]
-    notes: list[int]
+    marked: Sequence[str]
     cut_bytes: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines as a reader sees them."""
+        return [line.removeprefix(NOTE) for line in self.marked]
+
+    @property
+    def notes(self) -> list[int]:
+        """The indexes of our own lines, from 0, in order."""
+        return [index for index, line in enumerate(self.marked) if line.startswith(NOTE)]
 
     @property
     def text(self) -> str:
@@ -53,19 +61,12 @@ class Excerpt(NamedTuple):
         return "\n".join(self.lines)
 
 
-NOTHING = Excerpt([], [])
-
-
-def excerpt_of(marked_lines: Iterable[str]) -> Excerpt:
-    """Return lines as an excerpt. Those that begin with `NOTE` are ours."""
-    lines = list(marked_lines)
-    own = [index for index, line in enumerate(lines) if line.startswith(NOTE)]
-    return Excerpt([line.removeprefix(NOTE) for line in lines], own)
+NOTHING = Excerpt([])
 
 
 def note(text: str) -> Excerpt:
     """Return a line of ours, in brackets."""
-    return Excerpt([f"[{text}]"], [0])
+    return Excerpt([f"{NOTE}[{text}]"])
 
 
 def folded(excerpt: Excerpt) -> Excerpt:
@@ -74,12 +75,10 @@ def folded(excerpt: Excerpt) -> Excerpt:
     What repeats is shown once, then a note with the count; for blank lines, only the count.
     """
     parts: list[Excerpt] = []
-    own = frozenset(excerpt.notes)
-    numbered = enumerate(excerpt.lines)
-    for (line, is_own), equal in itertools.groupby(numbered, lambda one: (one[1], one[0] in own)):
+    for line, equal in itertools.groupby(excerpt.marked):
         count = len(list(equal))
-        if is_own:
-            parts.append(Excerpt([line] * count, list(range(count))))
+        if line.startswith(NOTE):
+            parts.append(Excerpt([line] * count))
         elif count <= _MAX_EQUAL_LINES:
             parts += [_folded_within(line)] * count
         elif line:
@@ -91,7 +90,7 @@ def folded(excerpt: Excerpt) -> Excerpt:
 
 def _folded_within(line: str) -> Excerpt:
     """Return a line in which a text whose repetitions fill half of it is shown once."""
-    whole = Excerpt([line], [])
+    whole = Excerpt([line])
     if len(line) < _MIN_REPEATED_CHARACTERS or line.isspace():
         return whole
     # Such a text is in the middle.
@@ -108,7 +107,7 @@ def _folded_within(line: str) -> Excerpt:
         return whole
     text = line[start : start + period]
     shown = line[:start] + text + line[start + times * period :]
-    return joined(Excerpt([shown], []), note(f"{text!r} in the line above: {times} times"))
+    return joined(Excerpt([shown]), note(f"{text!r} in the line above: {times} times"))
 
 
 def _equal(one: str, other: str) -> int:
@@ -119,42 +118,31 @@ def _equal(one: str, other: str) -> int:
 
 def joined(*parts: Excerpt) -> Excerpt:
     """Return one excerpt of several, in their order."""
-    lines: list[str] = []
-    notes: list[int] = []
-    cut_bytes = 0
-    for part in parts:
-        notes += [len(lines) + index for index in part.notes]
-        lines += part.lines
-        cut_bytes += part.cut_bytes
-    return Excerpt(lines, notes, cut_bytes)
+    marked = [line for part in parts for line in part.marked]
+    return Excerpt(marked, sum(part.cut_bytes for part in parts))
 
 
 def without_blank_ends(excerpt: Excerpt) -> Excerpt:
     """Return an excerpt without blank lines at its ends, folded ones included."""
-    notes = set(excerpt.notes)
     filled = [
         index
-        for index, line in enumerate(excerpt.lines)
-        if line.strip() and not (index in notes and _BLANK_LINES.fullmatch(line))
+        for index, line in enumerate(excerpt.marked)
+        if line.strip() and not _BLANK_LINES.fullmatch(line)
     ]
-    if not filled:
-        return NOTHING._replace(cut_bytes=excerpt.cut_bytes)
-    start, end = filled[0], filled[-1] + 1
-    kept = [index - start for index in excerpt.notes if start <= index < end]
-    return Excerpt(excerpt.lines[start:end], kept, excerpt.cut_bytes)
+    marked = excerpt.marked[filled[0] : filled[-1] + 1] if filled else []
+    return Excerpt(marked, excerpt.cut_bytes)
 
 
 def newest_lines(excerpt: Excerpt, most: int) -> Excerpt:
     """Return so many of the newest lines of an excerpt, with the notes before and among them."""
-    notes = set(excerpt.notes)
-    numbers = [number for number in range(len(excerpt.lines)) if number not in notes]
+    marked, notes = excerpt.marked, set(excerpt.notes)
+    numbers = [number for number in range(len(marked)) if number not in notes]
     if len(numbers) <= most:
         return excerpt
     start = numbers[-most]
     while start - 1 in notes:
         start -= 1
-    later = [number - start for number in excerpt.notes if number >= start]
-    return Excerpt(excerpt.lines[start:], later, excerpt.cut_bytes)
+    return Excerpt(marked[start:], excerpt.cut_bytes)
 
 
 def gap(lines: int, size: int, advice: str = "") -> Excerpt:
@@ -191,13 +179,11 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
     """
     if len(excerpt.text) <= max_characters + GAP_CHARACTERS:
         return excerpt
-    own = frozenset(excerpt.notes)
-    lines = [NOTE * (index in own) + line for index, line in enumerate(excerpt.lines)]
-    part = Part(SOMEWHERE, list(map(Line, lines)), line_end_bytes=1)
+    part = Part(SOMEWHERE, list(map(Line, excerpt.marked)), line_end_bytes=1)
     shown = part.excerpt(max_characters, folds=False)
-    if keep is None or excerpt.lines[keep] in shown.lines:
+    if keep is None or excerpt.marked[keep] in shown.marked:
         return shown
-    halves = excerpt_of(lines[: keep + 1]), excerpt_of(lines[keep + 1 :])
+    halves = Excerpt(excerpt.marked[: keep + 1]), Excerpt(excerpt.marked[keep + 1 :])
     return joined(*(cut_in_the_middle(half, max_characters // 2) for half in halves))
 
 
@@ -336,14 +322,14 @@ class Part:
             gone = note(f"{self.gone_bytes:,} bytes before this are no longer kept")
             gone = gone._replace(cut_bytes=self.gone_bytes)
         if not self.gap.size and _size(self.head, 1) <= max_characters * _FOLDING:
-            whole = excerpt_of(self.lines) if self.lines != [""] else NOTHING
+            whole = Excerpt(self.lines) if self.lines != [""] else NOTHING
             whole = folded(whole) if folds else whole
             if len(whole.text) <= max_characters + GAP_CHARACTERS:
                 return joined(gone, whole)
         short = self.copy()
         short.shorten(max_characters - GAP_CHARACTERS)
-        lines = [[line.text for line in end] for end in (short.head, short.tail)]
-        text = joined(excerpt_of(lines[0]), short.gap_note(advice), excerpt_of(lines[1]))
+        head, tail = (Excerpt([line.text for line in end]) for end in (short.head, short.tail))
+        text = joined(head, short.gap_note(advice), tail)
         return joined(gone, folded(text) if folds else text)
 
     def gap_note(self, advice: Advice | None) -> Excerpt:

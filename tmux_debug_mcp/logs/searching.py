@@ -82,7 +82,7 @@ async def search(
     for first, data in found:
         text = await clean_text(log, first, data)
         lines = text.removesuffix("\n").split("\n")
-        parts += [note(f"at cursor {first}"), Excerpt(lines, [])]
+        parts += [note(f"at cursor {first}"), Excerpt(lines)]
     return cut_in_the_middle(joined(*parts), MAX_FOUND_CHARACTERS), len(matches)
 
 

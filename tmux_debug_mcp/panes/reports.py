@@ -305,13 +305,13 @@ def _text(
             known.update(item.lines)
             blocks += [] if item.is_blank else [item]
         elif item in frames:
-            known.update(frames[item].lines)
+            known.update(frames[item].marked)
             blocks.append(frames[item])
         elif item is seen.last_screen and is_crash and not screen:
             # Programs that end clear some rows, such as the last one.
             is_known = known.issuperset(item.rows)
             if not is_known:
-                rows = cut_in_the_middle(folded(Excerpt(list(item.rows), [])), room // 2)
+                rows = cut_in_the_middle(folded(Excerpt(list(item.rows))), room // 2)
                 blocks.append(joined(note("the last screen"), rows))
                 room = max(room - len(rows.text), STEP_CHARACTERS)
             blocks += [_THEN] if frames or not is_known else []
@@ -319,9 +319,9 @@ def _text(
         blocks.pop()
     excerpts = _in_order(blocks, room, advice_in(observation.pane.log, shows.advice))
     if screen and not observation.text.is_alternate:  # lines may still be on the main screen
-        rows_now = Counter(drawn.lines)
-        excerpts = [one for one in excerpts if not Counter(filter(None, one.lines)) <= rows_now]
-    if drawn.lines:
+        rows_now = Counter(drawn.marked)
+        excerpts = [one for one in excerpts if not Counter(filter(None, one.marked)) <= rows_now]
+    if drawn.marked:
         excerpts.append(joined(note("screen"), drawn) if excerpts else drawn)
     # A line feed at the end shows that the last line is whole.
     return joined(*map(without_blank_ends, excerpts[:-1]), *excerpts[-1:])
@@ -370,7 +370,7 @@ def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Part | Frame,
         if isinstance(item, Frame) and item is not seen.last_screen:
             rows = [row for row in item.rows if row and is_meant(row)]
             if rows:
-                frames[item] = joined(note("screen"), Excerpt(rows, []))
+                frames[item] = joined(note("screen"), Excerpt(rows))
     return frames
 
 
@@ -381,7 +381,7 @@ def _matching(observation: Observation, seen: Seen, screen: ScreenRows | None) -
     frames = _frames(seen, lambda row: row not in rows_now and matches(row))
     count = seen.count + sum(len(one.lines) - len(one.notes) for one in frames.values())
     found = (
-        Excerpt(item.lines, []) if isinstance(item, Part) else frames.get(item, NOTHING)
+        Excerpt(item.lines) if isinstance(item, Part) else frames.get(item, NOTHING)
         for item in seen.items
     )
     text = newest_lines(joined(*found), MAX_SHOWN_LINES)
@@ -392,11 +392,11 @@ def _matching(observation: Observation, seen: Seen, screen: ScreenRows | None) -
         text = joined(note(f"the newest {shown} of {count} lines that match"), text)
     numbers = [number for number, row in enumerate(rows_now) if matches(row)]
     if not screen or not numbers:
-        return text if text.lines else note("no line matches `show`")
-    drawn = Excerpt([screen.rows[number] for number in numbers], [])
+        return text if text.marked else note("no line matches `show`")
+    drawn = Excerpt([screen.rows[number] for number in numbers])
     if screen.highlighted and screen.highlighted.row in numbers:
         drawn = joined(drawn, note(_highlight(screen)))
-    return joined(text, note("screen"), drawn) if text.lines else drawn
+    return joined(text, note("screen"), drawn) if text.marked else drawn
 
 
 def screen_excerpt(
@@ -407,12 +407,12 @@ def screen_excerpt(
     If a whole screen is too long, leave out its middle, but not the matching or highlighted row.
     """
     rows = screen.rows
-    whole = folded(Excerpt(rows, []))
+    whole = folded(Excerpt(rows))
     keep = matching_row
     if matching_row is None and screen.highlighted:
         keep = screen.highlighted.row
     if keep is not None:
-        keep = len(folded(Excerpt(rows[: keep + 1], [])).lines) - 1
+        keep = len(folded(Excerpt(rows[: keep + 1])).marked) - 1
     excerpt = cut_in_the_middle(whole, max_characters, keep)
     highlight = _highlight(screen)
     # Now there is room for rows that were left out.
@@ -438,15 +438,14 @@ def hidden_rows(
 
     An excerpt shows the screen to a caller who was shown another one before, if any.
     """
-    notes = frozenset(excerpt.notes)
-    shown = {line for number, line in enumerate(excerpt.lines) if number not in notes}
+    shown = set(excerpt.marked)
     known = set(enumerate(before.screen.rows)) if before else set()
     hidden = before.hidden if before else frozenset()
 
     def is_shown(number: int, row: str) -> bool:
         if (number, row) in known and number not in hidden:
             return True
-        return not row or folded(Excerpt([row], [])).lines[0] in shown
+        return not row or folded(Excerpt([row])).marked[0] in shown
 
     return frozenset(number for number, row in enumerate(rows) if not is_shown(number, row))
 
@@ -476,7 +475,7 @@ def _changes(rows: Sequence[str], shown: ShownScreen) -> Excerpt:
     for numbers in _consecutive(changed):
         texts = [pairs[number][0] for number in numbers]
         if any(texts):
-            parts += [note(_named(numbers)), Excerpt(texts, [])]
+            parts += [note(_named(numbers)), Excerpt(texts)]
         else:
             parts.append(note(f"{_named(numbers)} blank"))
     if hidden:

@@ -14,7 +14,7 @@ from tmux_debug_mcp.errors import (
     PaneLostError,
     PaneNotFoundError,
 )
-from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, excerpt_of
+from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
 from tmux_debug_mcp.logs.matching import Matcher, compiled
 from tmux_debug_mcp.logs.reading import read_forward
 from tmux_debug_mcp.logs.searching import search
@@ -297,7 +297,7 @@ async def _read_last_lines(
     remarks = []
     if isinstance(pane, Pane) and await pane.is_drawn_on():
         remarks.append(screen_remark((pane.log.columns, pane.log.rows)))
-    excerpt = cut_in_the_middle(Excerpt(text.split("\n"), []), MAX_CHARACTERS)
+    excerpt = cut_in_the_middle(Excerpt(text.split("\n")), MAX_CHARACTERS)
     shown = Shown(state.cursor, run=session.news(pane))
     return _captured(pane, state, excerpt, shown, *remarks)
 
@@ -319,8 +319,7 @@ async def _read_since(
         remarks.append(f"{piece.start - since} bytes are no longer kept")
     if piece.remaining_bytes:
         remarks.append(f"{piece.remaining_bytes} more bytes to read")
-    excerpt = excerpt_of(piece.marked_text.split("\n"))
-    excerpt = excerpt._replace(cut_bytes=piece.remaining_bytes)
+    excerpt = Excerpt(piece.marked_text.split("\n"), piece.remaining_bytes)
     shown = Shown(cursor, run=session.news(pane))
     answer = _captured(pane, state, excerpt, shown, *remarks, cursor=cursor)
     facts = {"start_cursor": piece.start, "cursor": cursor}

@@ -76,7 +76,7 @@ def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     fields = row(pane, state)
     for name in ("id", "name", "command"):
         del fields[name]
-    text = joined(*(part if part.lines else Excerpt([""], []) for part in parts))
+    text = joined(*(part if part.marked else Excerpt([""]) for part in parts))
     return {
         "pane_id": pane.id,
         **fields,

@@ -388,7 +388,7 @@ async def execute_command(
 async def _output(run: Report, *, is_raw: bool) -> Excerpt:
     """Return the end of a command's output."""
     piece = await read_end(run.pane.log, run.start, run.end, MAX_OUTPUT_CHARACTERS, is_raw=is_raw)
-    return Excerpt(piece.printed.split("\n"), [], piece.start - run.start)
+    return Excerpt(piece.printed.split("\n"), piece.start - run.start)
 
 
 def _ran(run: Report, timeout_s: float) -> dict[str, Any]:

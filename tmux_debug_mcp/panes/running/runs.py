@@ -267,7 +267,7 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
         error = await unfinished(pane.clock, shell, command)
         if error:  # the shell does not get it
             state = await pane.state()
-            excerpt = Excerpt(error.removesuffix("\n").split("\n"), [])
+            excerpt = Excerpt(error.removesuffix("\n").split("\n"))
             end = state.cursor
             return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
         job = pane.jobs.last = await give(pane, shell, command)
