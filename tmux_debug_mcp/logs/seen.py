@@ -94,6 +94,10 @@ class Seen:
         return [item for item in self.items if isinstance(item, Part)]
 
     @property
+    def _newest(self) -> Part:
+        return next(item for item in reversed(self.items) if isinstance(item, Part))
+
+    @property
     def lines(self) -> list[str]:
         """The lines that are kept."""
         return [line for part in self.parts for line in part.lines]
@@ -102,7 +106,7 @@ class Seen:
         """Add what was read up to a position."""
         for event in events:
             if isinstance(event, Gap):
-                self.parts[-1].add(event)
+                self._newest.add(event)
             elif isinstance(event, Screen):
                 self.items = [item for item in self.items if item is not self.last_screen]
                 self.last_screen = Frame(event.rows, position)
@@ -122,7 +126,7 @@ class Seen:
             if len(text) > _MAX_LINE_CHARACTERS:
                 start = max(0, match.start() - _AROUND_CHARACTERS)
                 text = text[start : match.start() + 3 * _AROUND_CHARACTERS]
-        self.parts[-1].add(line._replace(text=text))
+        self._newest.add(line._replace(text=text))
 
     def step(
         self, begins_at: int | None, rows: Sequence[str] | None, rows_before: Sequence[str] = ()
