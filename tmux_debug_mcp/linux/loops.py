@@ -5,10 +5,12 @@ it. While all its threads sleep, nobody does, so only a key, a timeout or a sign
 end its sleep. We claim that only where we see all that could wake it:
 
 - Each thread waits for the terminal, for such files, for other threads or for signals.
-- No timer and no I/O in the background sends it signals, or makes such a file ready.
+- No timer and no I/O in the background sends it signals, or makes such a file ready. An io_uring
+  with requests could. libuv makes one for each loop of node, but seldom leaves requests in it.
 
 The end of a child wakes its parent, too. Who calls this knows the children.
-Source: proc(5), eventfd(2), signalfd(2), timerfd_create(2), setitimer(2), timer_create(2).
+Source: proc(5), eventfd(2), signalfd(2), timerfd_create(2), setitimer(2), timer_create(2),
+io_uring_enter(2); the kernel's io_uring/fdinfo.c.
 """
 
 import functools
@@ -106,7 +108,7 @@ def _file_ready_s(pid: int, directory: str, fd: int, found: Descriptors) -> floa
         return math.inf
     file = os.stat(f"{directory}/fd/{fd}")
     if link == EVENTFD:
-        is_own = not _has_ring(pid, file.st_dev, found)
+        is_own = not _has_busy_ring(pid, file.st_dev, found)
     elif link.startswith("pipe:"):
         is_own = has_pipe_end(pid, found.get((file.st_dev, file.st_ino), []), writes=True)
     else:
@@ -123,10 +125,22 @@ def _timer_s(about: bytes) -> float:
     return seconds + nanoseconds / 1e9 if seconds or nanoseconds else math.inf
 
 
-def _has_ring(pid: int, device: int, found: Descriptors) -> bool:
-    """Return whether a process has an io_uring, which can write to its eventfds.
+def _has_busy_ring(pid: int, device: int, found: Descriptors) -> bool:
+    """Return whether a process has an io_uring with requests, which can write to its eventfds.
 
     `device` is that of all files without a path.
     """
     numbers = [number for key, group in found.items() if key[0] == device for number in group]
-    return any(os.readlink(f"/proc/{pid}/fd/{number}") == _IO_URING for number in numbers)
+    rings = [one for one in numbers if os.readlink(f"/proc/{pid}/fd/{one}") == _IO_URING]
+    return not all(_is_idle_ring(processes.read(f"/proc/{pid}/fdinfo/{one}")) for one in rings)
+
+
+def _is_idle_ring(about: bytes) -> bool:
+    """Return whether an io_uring has answered all requests, given its fdinfo.
+
+    Before Linux 5.18, that doesn't tell. A request with several answers is in the list of polls.
+    """
+    counts = dict(re.findall(rb"^(\w+):\t(\w+)$", about, re.MULTILINE))
+    submitted, answered = counts.get(b"CachedSqHead"), counts.get(b"CachedCqTail")
+    has_polls = not re.search(rb"^PollList:\nCq", about, re.MULTILINE)
+    return submitted is not None and submitted == answered and not has_polls
