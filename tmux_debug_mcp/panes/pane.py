@@ -479,19 +479,21 @@ class Pane:
             # Give pane.sh a while to report how the command ended.
             deadline = clock.now() + times.mark_s
             with self.events.subscribe(self.log) as subscription:
-                while not self.has_exited and clock.now() < deadline:
+                ending = await self.ending()
+                while ending is None and clock.now() < deadline:
                     await subscription.wait(times.poll_s)
-            state = await self.state()
+                    ending = await self.ending()
             killed: list[int] = []
             if self.place.living_leader():
                 killed = [self.leader.pid, *processes.children(self.leader.pid)]
                 processes.send_signals(killed, signal.SIGKILL)
-            if state.is_running:
+            if ending is None:
                 # pane.sh could not report how the command ended. tmux reports how pane.sh did.
                 await wait_for_exit(clock, killed, times.kill_s)
                 # If tmux has not noticed, it can only be our SIGKILL, or a loss before that.
                 exit_code = processes.signal_exit_code(signal.SIGKILL) if killed else None
-                self._ended = state = await self.ending() or self._ended_now(exit_code)
+                ending = await self.ending() or self._ended_now(exit_code)
+                self._ended = ending
             # In a split window, a viewer's keyboard would go to the next pane.
             for name in self.viewers:
                 self.client.begin(("kill-session", "-t", f"={name}"))
@@ -500,7 +502,8 @@ class Pane:
             self.client.begin(("kill-pane", "-t", self.target))
             await wait_for_exit(clock, killed, times.kill_s)
             # Orphans of pane.sh, and what other processes have just started.
-            await self.place.end_processes(clock, (signal.SIGKILL,), 0.0)
+            are_gone = await self.place.end_processes(clock, (signal.SIGKILL,), 0.0)
+            state = ending if are_gone else self._with_left(ending, None)
         self._is_killed = True
         self._close_log_if_unused()
         return state

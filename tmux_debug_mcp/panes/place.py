@@ -44,8 +44,8 @@ class Place:
         """Return the current state of pane.sh, None once it has ended."""
         return processes.read_living(self.leader.pid, self.leader.starttime)
 
-    async def end_processes(self, clock: Clock, signals: tuple[int, ...], grace_s: float) -> None:
-        """End the processes that belong to the pane, waiting for at most `Times.kill_s`.
+    async def end_processes(self, clock: Clock, signals: tuple[int, ...], grace_s: float) -> bool:
+        """End the processes that belong to the pane; return whether that took less than `kill_s`.
 
         These are the descendants of pane.sh, and the orphans that the supervisor has adopted and
         that are in the pane's session or carry its tag. pane.sh itself is left alone, so it can
@@ -56,17 +56,20 @@ class Place:
         times = clock.times
         begin = clock.now()
         signalled: set[int] = set()
-        if self.living_leader():
-            processes.send_signals([self.leader.pid], signal.SIGCONT)
+        has_begun = grace_s <= 0
+        leader = self.living_leader()
+        if leader:
+            processes.send_signals([leader.pid], signal.SIGCONT)
         while clock.now() < begin + times.kill_s:
             grace_left_s = begin + grace_s - clock.now()
-            leader = self.living_leader()
-            if grace_left_s > 0 and leader and not leader.has_begun_command:
+            has_begun = has_begun or leader is None or leader.has_begun_command
+            if grace_left_s > 0 and not has_begun:
                 await clock.sleep(times.fast_poll_s)
+                leader = self.living_leader()
                 continue
             living = self.members()
             if not living:
-                return
+                return True
             if grace_left_s > 0:
                 new = [pid for pid in living if pid not in signalled]
                 processes.send_signals(new, *signals, signal.SIGCONT)
@@ -75,14 +78,13 @@ class Place:
             else:
                 processes.send_signals(living, signal.SIGKILL)
                 await wait_for_exit(clock, living, times.kill_again_s)
+        return False
 
     def members(self) -> list[int]:
         """Return the living processes that belong to the pane: descendants first, then orphans."""
-        living = processes.descendants(self.leader.pid) if self.living_leader() else []
-        # After its command, pane.sh only waits for tmux to read all output. Looked at last, since
-        # the command may have just ended: what it has left is an orphan then.
-        leader = self.living_leader()
-        if leader is None or leader.has_ended_command:
+        living = processes.descendants(self.leader.pid) if self._runs_command() else []
+        # Asked again, since the command may have just ended: what it has left is an orphan then.
+        if living and not self._runs_command():
             living.clear()
 
         def is_orphan(stat: processes.Stat) -> bool:
@@ -96,6 +98,11 @@ class Place:
         for orphan in orphans:
             living += processes.descendants(orphan)
         return living
+
+    def _runs_command(self) -> bool:
+        """Return whether pane.sh lives, and doesn't only wait for tmux to read all output."""
+        leader = self.living_leader()
+        return leader is not None and not leader.has_ended_command
 
 
 async def wait_for_exit(clock: Clock, pids: Iterable[int], timeout_s: float) -> None:
