@@ -189,6 +189,19 @@ def test_second_look_sees_modes_that_another_program_has_set(reading: Reading) -
     assert [seen.modes and seen.modes.is_canonical for seen in (last, again)] == [True, False]
 
 
+class NotAsked(OutsideReaders):
+    def find(self, tty: int) -> list[int]:
+        raise AssertionError(tty)
+
+
+def test_readers_of_other_sessions_are_not_looked_for_before_the_command_has_begun() -> None:
+    with on_terminal("read line") as terminal:
+        seen = look(terminal.leader, 0, outside=NotAsked())
+
+    assert not seen.is_over
+    assert seen.waiting is Waiting.NONE
+
+
 def test_process_that_begins_to_wait_while_others_are_searched_is_seen_by_the_second_look(
     gate: Gate,
 ) -> None:

@@ -200,6 +200,8 @@ def call_of(pid: int, thread: str) -> Call | None:
     if len(words) < 9:  # noqa: PLR2004  "-1 SP PC", or nothing: in no system call
         return Call()
     number, *arguments, stack, code = [int(word, 0) for word in words[:9]]
+    if not stack:  # a thread of the kernel
+        return Call()
     has_32_bits = max(stack, code) < _END_OF_32_BITS
     name = (_CALLS_OF_32_BITS if has_32_bits else _CALLS).get(number, "")
     if name == "restart_syscall":

@@ -196,7 +196,7 @@ def rouse_readers(path: str) -> None:
 def write(pid: int, data: bytes) -> None:
     """Print bytes on a session leader's terminal, as many as it takes without waiting."""
     with _open(pid) as fd, contextlib.suppress(OSError):
-        if fd is not None:
+        if fd is not None and os.isatty(fd):
             os.write(fd, data)
 
 
@@ -206,13 +206,13 @@ def _open(pid: int) -> contextlib.AbstractContextManager[int | None]:
 
 @contextlib.contextmanager
 def _open_at(path: str) -> Iterator[int | None]:
-    """Open a terminal for the block; yield None if it is not a terminal or is gone."""
+    """Open a terminal for the block; yield None if it is gone. It may be another kind of file."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         yield None
         return
     try:
-        yield fd if os.isatty(fd) else None
+        yield fd
     finally:
         os.close(fd)

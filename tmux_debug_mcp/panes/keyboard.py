@@ -183,8 +183,7 @@ class Keyboard:
         before = self._terminal.begin_typing(
             gets_keys=gets_keys, gets_escape=keystrokes.ends_with_escape
         )
-        shell = prompting(before)
-        modes = terminals.modes(self._place.leader.pid)
+        shell, modes = prompting(before), before.own_modes
         if modes and modes.echoes:
             echoes = Echoes.TERMINAL
         elif modes and modes.hides_lines:

@@ -77,15 +77,18 @@ async def prompt(rule: AtPrompt, most_s: float = math.inf, *, is_sure: bool = Tr
     """
     pane, terminal, now = rule.pane, rule.pane.terminal, rule.pane.clock.now()
     is_over = now >= rule.other_until and terminal.has_begun()
-    if is_over and foreground_shell(pane.leader.pid) is None:
-        return None
+    if is_over:
+        known = terminal.unchanged()
+        shell = known.snapshot.shell if known else foreground_shell(pane.leader.pid)
+        if shell is None:
+            return None
     if not is_sure:
         activity = terminal.look()
         likely = prompting(activity.snapshot) if activity.is_likely else None
         if likely and likely.start in terminal.known_shells:
             return likely
-    shell, _ = await until(pane, rule, now + most_s)
-    if not isinstance(shell, Shell):
+    found, _ = await until(pane, rule, now + most_s)
+    if not isinstance(found, Shell):
         return None
-    terminal.known_shells.add(shell.start)
-    return shell
+    terminal.known_shells.add(found.start)
+    return found

@@ -73,6 +73,7 @@ class Snapshot:
         foreground: The name of that process.
         shell: That process as a shell, if it is one that we know.
         modes: None if the terminal's modes can't be read.
+        own_modes: Those of the pane's own terminal; a relay has made the one of `modes`.
         waiting: How the foreground waits for the terminal.
         sleeps_s: How long the foreground sleeps in all if no key and no signal from outside wakes
             it; 0 if something else may.
@@ -99,6 +100,7 @@ class Snapshot:
     foreground: str | None = None
     shell: Shell | None = None
     modes: Modes | None = None
+    own_modes: Modes | None = None
     waiting: Waiting = Waiting.NONE
     sleeps_s: float = 0.0
     shell_waiting: Waiting = Waiting.NONE

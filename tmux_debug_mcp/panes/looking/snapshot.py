@@ -95,7 +95,7 @@ def look(
     Source: proc(5), termios(3).
     """
     terminal = f"/proc/{pane_pid}/fd/0"
-    if last and _is_still_so(last, terminal):
+    if last and _is_still_so(last, terminal) and not has_outside_news(last, outside):
         return replace(last, printed_bytes=printed_bytes)
     runs = {pane_pid: processes.run_ns(pane_pid)}
     # Not pane.sh itself, which only waits for its command.
@@ -125,6 +125,13 @@ def has_run(snapshot: Snapshot) -> bool:
     """
     runs = snapshot.runs
     return not runs or any(spent == 0 or processes.run_ns(pid) != spent for pid, spent in runs)
+
+
+def has_outside_news(snapshot: Snapshot, outside: OutsideReaders | None) -> bool:
+    """Return whether a process outside may have begun or ceased to wait for the terminal since."""
+    if outside is None or (snapshot.readers and not snapshot.outside):
+        return False
+    return tuple(outside.find(snapshot.tty)) != snapshot.outside
 
 
 def _is_still_so(last: Snapshot, terminal: str) -> bool:
@@ -213,8 +220,9 @@ def _look_at_terminal(
         examined = [_with_hidden_waits(one, asked) for one in examined]
     is_waiting = any(one.is_waiting for one in examined)
     found: list[int] = []
-    # A program that another one asks something for is at rest.
-    if outside and not is_waiting and not any(one.stat.state in "RD" for one in examined):
+    # A program that another one asks something for has begun, and is at rest.
+    is_at_rest = bool(below) and not any(one.stat.state in "RD" for one in examined)
+    if outside and not is_waiting and is_at_rest:
         found = outside.find(session_leader.tty)
         if runs:  # the time of a process examined before it began to wait stays the earlier one
             runs |= {pid: processes.run_ns(pid) for pid in found if pid not in runs}
@@ -244,6 +252,7 @@ def _look_at_terminal(
         pid=named.pid if named else None,
         foreground=plain_name(named.comm) if named else None,
         modes=modes,
+        own_modes=modes,
         waiting=waiting,
         sleeps_s=sleeps_s,
         shell_waiting=_shell_waiting(front, group_members),

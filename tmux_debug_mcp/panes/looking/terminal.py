@@ -20,7 +20,7 @@ from .activity import (
     Waiting,
     is_read,
 )
-from .snapshot import has_run, look
+from .snapshot import has_outside_news, has_run, look
 
 
 class Terminal:
@@ -87,8 +87,8 @@ class Terminal:
 
     def snapshot(self) -> Snapshot:
         """Return a new snapshot, which counts for no later look."""
-        last = None if self._has_outside_news() else self._last
-        return look(self._leader.pid, self._log.size, self._hidden_waits, last, self._outside)
+        size, waits = self._log.size, self._hidden_waits
+        return look(self._leader.pid, size, waits, self._last, self._outside)
 
     async def observe(self, since: float = -math.inf) -> Activity:
         """Look, and if the program may await something, look again to confirm it.
@@ -114,16 +114,9 @@ class Terminal:
         last = self._last
         if last is None or last.is_at_work or last.printed_bytes != self._log.size or has_run(last):
             return None
-        if self._has_outside_news():
+        if has_outside_news(last, self._outside):
             return None
         return self._tracker.step(last, self._clock.now())
-
-    def _has_outside_news(self) -> bool:
-        """Return whether a process outside may have begun or ceased to wait for the terminal."""
-        last = self._last
-        if last is None or (last.readers and not last.outside):
-            return False
-        return tuple(self._outside.find(last.tty)) != last.outside
 
     def begin_typing(self, *, gets_keys: bool = False, gets_escape: bool = False) -> Snapshot:
         """Note that something is typed now, and return the snapshot from just before."""
