@@ -7,7 +7,7 @@ The kernel shows us only threads of our user's programs, and none that is ending
 import math
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from . import processes
@@ -24,117 +24,70 @@ FUTEX_COMMANDS = 0x7F
 _FUTEX_WAIT = 0
 # The bits of an int.
 _INT = 0xFFFFFFFF
-# The system calls that wait for something, by their numbers on each machine.
-_CALLS_OF_MACHINES = {
-    "x86_64": {
-        0: "read",
-        1: "write",
-        2: "open",
-        7: "poll",
-        17: "pread64",
-        18: "pwrite64",
-        19: "readv",
-        20: "writev",
-        23: "select",
-        34: "pause",
-        35: "nanosleep",
-        42: "connect",
-        43: "accept",
-        44: "sendto",
-        45: "recvfrom",
-        46: "sendmsg",
-        47: "recvmsg",
-        61: "wait4",
-        65: "semop",
-        69: "msgsnd",
-        70: "msgrcv",
-        72: "fcntl",
-        73: "flock",
-        128: "rt_sigtimedwait",
-        130: "rt_sigsuspend",
-        202: "futex",
-        219: "restart_syscall",
-        220: "semtimedop",
-        230: "clock_nanosleep",
-        232: "epoll_wait",
-        242: "mq_timedsend",
-        243: "mq_timedreceive",
-        247: "waitid",
-        257: "openat",
-        270: "pselect6",
-        271: "ppoll",
-        281: "epoll_pwait",
-        288: "accept4",
-        295: "preadv",
-        296: "pwritev",
-        299: "recvmmsg",
-        307: "sendmmsg",
-        437: "openat2",
-        441: "epoll_pwait2",
-    },
-    "aarch64": {
-        22: "epoll_pwait",
-        25: "fcntl",
-        32: "flock",
-        56: "openat",
-        63: "read",
-        64: "write",
-        65: "readv",
-        66: "writev",
-        67: "pread64",
-        68: "pwrite64",
-        69: "preadv",
-        70: "pwritev",
-        72: "pselect6",
-        73: "ppoll",
-        95: "waitid",
-        98: "futex",
-        101: "nanosleep",
-        115: "clock_nanosleep",
-        128: "restart_syscall",
-        133: "rt_sigsuspend",
-        137: "rt_sigtimedwait",
-        182: "mq_timedsend",
-        183: "mq_timedreceive",
-        188: "msgrcv",
-        189: "msgsnd",
-        192: "semtimedop",
-        193: "semop",
-        202: "accept",
-        203: "connect",
-        206: "sendto",
-        207: "recvfrom",
-        211: "sendmsg",
-        212: "recvmsg",
-        242: "accept4",
-        243: "recvmmsg",
-        260: "wait4",
-        269: "sendmmsg",
-        437: "openat2",
-        441: "epoll_pwait2",
-    },
-}
-# On other machines, no call is known.
-_CALLS = _CALLS_OF_MACHINES.get(os.uname().machine, {})
-# The calls of programs of 32 bits on such a machine: those that wait for a terminal or a child.
-_CALLS_OF_32_BITS = {
-    "x86_64": {
-        0: "restart_syscall",
-        3: "read",
-        114: "wait4",
-        142: "select",
-        145: "readv",
-        168: "poll",
-        256: "epoll_wait",
-        284: "waitid",
-        308: "pselect6",
-        309: "ppoll",
-        319: "epoll_pwait",
-        413: "pselect6",
-        414: "ppoll",
-        441: "epoll_pwait2",
-    },
-}.get(os.uname().machine, {})
+# The system calls that wait for something, with their numbers on each machine. `i386` means the
+# programs of 32 bits of x86_64; of their calls, we know those that wait for a terminal or a child.
+_NUMBERS = """
+call             x86_64     i386  aarch64
+accept               43        -      202
+accept4             288        -      242
+clock_nanosleep     230        -      115
+connect              42        -      203
+epoll_pwait         281      319       22
+epoll_pwait2        441      441      441
+epoll_wait          232      256        -
+fcntl                72        -       25
+flock                73        -       32
+futex               202        -       98
+mq_timedreceive     243        -      183
+mq_timedsend        242        -      182
+msgrcv               70        -      188
+msgsnd               69        -      189
+nanosleep            35        -      101
+open                  2        -        -
+openat              257        -       56
+openat2             437        -      437
+pause                34        -        -
+poll                  7      168        -
+ppoll               271  309,414       73
+pread64              17        -       67
+preadv              295        -       69
+pselect6            270  308,413       72
+pwrite64             18        -       68
+pwritev             296        -       70
+read                  0        3       63
+readv                19      145       65
+recvfrom             45        -      207
+recvmmsg            299        -      243
+recvmsg              47        -      212
+restart_syscall     219        0      128
+rt_sigsuspend       130        -      133
+rt_sigtimedwait     128        -      137
+select               23      142        -
+semop                65        -      193
+semtimedop          220        -      192
+sendmmsg            307        -      269
+sendmsg              46        -      211
+sendto               44        -      206
+wait4                61      114      260
+waitid              247      284       95
+write                 1        -       64
+writev               20        -       66
+"""
+
+
+def _calls_of(machine: str) -> Mapping[int, str]:
+    """Return the calls of a machine by their numbers; none if we don't know it."""
+    names, *rows = [line.split() for line in _NUMBERS.strip().splitlines()]
+    if machine not in names:
+        return {}
+    column = names.index(machine)
+    known = [(row[0], row[column].split(",")) for row in rows if row[column] != "-"]
+    return {int(number): call for call, numbers in known for number in numbers}
+
+
+_MACHINE = os.uname().machine
+_CALLS = _calls_of(_MACHINE)
+_CALLS_OF_32_BITS = _calls_of("i386") if _MACHINE == "x86_64" else {}
 # Stack and code of a program of 32 bits lie below this address; of others, at most one of them.
 _END_OF_32_BITS = 1 << 32
 # For calls that continue after a signal such as SIGCONT: part of the name of the kernel's function
