@@ -141,11 +141,7 @@ def check(new: NewPane) -> None:
 
 
 def check_command(command: str) -> None:
-    """Check a command that a shell is to run.
-
-    Raises:
-        ArgumentError: It is blank or too long.
-    """
+    """Check a command that a shell is to run; ArgumentError if it is blank or too long."""
     if not command.strip():
         raise ArgumentError(
             "Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'."
@@ -154,41 +150,28 @@ def check_command(command: str) -> None:
 
 
 def check_length(command: str) -> None:
-    """Check the length of a command or an answer, which may be blank.
-
-    Raises:
-        ArgumentError: It is too long.
-    """
-    size = len(command.encode())
-    if size > MAX_COMMAND_BYTES:
-        raise ArgumentError(
-            f"Parameter 'command' has {size} bytes; the limit is {MAX_COMMAND_BYTES}. "
-            "Write a script and run that."
-        )
+    """Check the length of a command or an answer, which may be blank; ArgumentError if too long."""
+    _check_bytes("command", command, MAX_COMMAND_BYTES, "Write a script and run that.")
 
 
 def check_env(env: Mapping[str, str]) -> None:
-    """Check the environment variables of a new pane.
-
-    Raises:
-        ArgumentError: One is too long.
-    """
+    """Check the environment variables of a new pane; ArgumentError if one is too long."""
     for name, value in env.items():
-        size = len(value.encode())
-        if size > MAX_ENV_VALUE_BYTES:
-            raise ArgumentError(
-                f"Parameter 'env.{name}' has {size} bytes; the limit is {MAX_ENV_VALUE_BYTES}. "
-                "Put it into a file."
-            )
+        _check_bytes(f"env.{name}", value, MAX_ENV_VALUE_BYTES, "Put it into a file.")
+
+
+def _check_bytes(parameter: str, value: str, limit: int, advice: str) -> None:
+    size = len(value.encode())
+    if size > limit:
+        raise ArgumentError(
+            f"Parameter '{parameter}' has {size} bytes; the limit is {limit}. {advice}"
+        )
 
 
 def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -> None:
     """Check the name of a pane, a window or a session, given as a parameter.
 
-    A full match of `ids` is an id, so it can't be a name.
-
-    Raises:
-        ArgumentError: It is blank or not printable, or looks like an id.
+    ArgumentError if it is blank or not printable, or looks like an id, as `ids` match them.
     """
     if not name.isprintable() or not name.strip():
         raise ArgumentError(
@@ -231,10 +214,9 @@ def directory(base: str | Path, cwd: str | None) -> Path:
 
 
 def check_size(new: NewPane) -> None:
-    """Check that the kernel accepts the command with the environment. Source: execve(2).
+    """Check that the kernel accepts the command with the environment; ArgumentError if not.
 
-    Raises:
-        ArgumentError: They are too large.
+    Source: execve(2).
     """
     size = len(new.command.encode()) + _ADDED_BYTES
     for name, value in new.variables.items():
@@ -303,13 +285,7 @@ async def start(
     usual_size = ("set-option", "-t", client.session, "-u", "default-size")
     try:
         mark_file = client.write(f"{pane_id}.mark", f"{nonce}\n".encode())
-        in_words, in_file = _changes(settings, new)
-        variables_file = None
-        if in_file:
-            entries = (name if value is None else f"{name}={value}" for name, value in in_file)
-            data = b"".join(os.fsencode(entry) + b"\0" for entry in entries)
-            variables_file = client.write(f"{pane_id}.variables", data)
-        words = _words(client, settings, new, tag, mark_file, log, in_words, variables_file)
+        words = _words(client, settings, pane_id, new, tag, mark_file, log)
         blocks = await client.run(
             *destination.first,
             size,
@@ -368,12 +344,8 @@ def _default_signals(path: str | None) -> tuple[str, ...]:
     """
     words = (system_program("env", path), "--default-signal=TTIN,TTOU")
     with contextlib.suppress(OSError):
-        quiet = subprocess.DEVNULL
-        if (
-            subprocess.run([*words, "true"], stdout=quiet, stderr=quiet, check=False).returncode
-            == 0
-        ):
-            return words
+        tried = subprocess.run([*words, "true"], capture_output=True, check=False)
+        return words if tried.returncode == 0 else ()
     return ()
 
 
@@ -430,20 +402,20 @@ def _changes(settings: Settings, new: NewPane) -> tuple[list[_Change], list[_Cha
 def _words(
     client: ControlClient,
     settings: Settings,
+    pane_id: PaneId,
     new: NewPane,
     tag: str,
     mark_file: Path,
     log: Log,
-    changes: Sequence[_Change],
-    variables_file: Path | None,
 ) -> list[str]:
     """Return the end of the tmux command: the environment, and the program within pane.sh.
 
-    The files contain what must stay out of arguments, which other users can read: the nonce of the
-    mark, and variables for environment.py.
+    Two files contain what must stay out of arguments, which other users can read: the nonce of the
+    mark, and variables for environment.py. This writes the latter.
     """
-    env = [f"-e{name}={value}" for name, value in changes if value is not None]
-    unset = [name for name, value in changes if value is None]
+    in_words, in_file = _changes(settings, new)
+    env = [f"-e{name}={value}" for name, value in in_words if value is not None]
+    unset = [name for name, value in in_words if value is None]
     path = settings.env.get("PATH")
     wrapper = [*_default_signals(path)]
     if unset:
@@ -453,7 +425,10 @@ def _words(
     wrapper += [log.writable, settings.open_files]
     wrapper += [system_program("sleep", path), system_program("tail", path)]
     wrapper += [str(client.supervisor_pid), str(directory(settings.cwd, new.cwd))]
-    if variables_file:
+    if in_file:
+        entries = (name if value is None else f"{name}={value}" for name, value in in_file)
+        data = b"".join(os.fsencode(entry) + b"\0" for entry in entries)
+        variables_file = client.write(f"{pane_id}.variables", data)
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
     program = new.program or [command_shell(new.variables), "-c", "--", new.command]
     return [*env, f"-e{processes.TAG}={tag}", *wrapper, *program]

@@ -195,31 +195,26 @@ def prompting(snapshot: Snapshot) -> Shell | None:
     return shell if is_at_prompt else None
 
 
-def unread_s(times: Times, before: Snapshot) -> float:
-    """Return for how long what was typed after a snapshot may be unread, if it left no trace.
-
-    A trace is sure to come if the terminal echoes keys, or if the program waited for single keys.
-    """
-    modes = before.modes
-    if not before.gets_keys or modes is None:
-        return times.typed_s
-    is_traced = modes.echoes or (not modes.is_canonical and before.waiting >= Waiting.AMONG_OTHERS)
-    return times.traced_s if is_traced else times.typed_s
-
-
 def is_read(times: Times, before: Snapshot | None, now: Snapshot, typed_s: float) -> bool:
     """Return whether what was typed `typed_s` ago, right after a snapshot, has been read.
 
-    It has left a trace then, or has had long enough to leave one. None: nothing was typed.
+    It has left a trace then, or has had long enough to leave one. A trace is sure to come if the
+    terminal echoes keys, or if the program waited for single keys. None: nothing was typed.
     """
-    return before is None or typed_s >= unread_s(times, before) or now.wait_key != before.wait_key
+    if before is None or now.wait_key != before.wait_key:
+        return True
+    modes, is_traced = before.modes, False
+    if before.gets_keys and modes is not None:
+        waits_for_keys = not modes.is_canonical and before.waiting >= Waiting.AMONG_OTHERS
+        is_traced = modes.echoes or waits_for_keys
+    return typed_s >= (times.traced_s if is_traced else times.typed_s)
 
 
 class ActivityTracker:
     """Decides what a pane is doing, snapshot by snapshot.
 
-    Until text typed after the snapshot `before` leaves a trace, or `unread_s` has passed, it does
-    not report that the program awaits anything, nor that a quiet pane is at rest.
+    Until text typed after the snapshot `before` has been read, it does not report that the program
+    awaits anything, nor that a quiet pane is at rest.
     """
 
     def __init__(self, times: Times, before: Snapshot | None = None) -> None:

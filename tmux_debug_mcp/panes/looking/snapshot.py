@@ -106,7 +106,7 @@ def look(
     front = in_front(session_leader, [stat.pid for stat in below[:1]])
     hidden_waits = hidden_waits or HiddenWaits()
     snapshot = _look_at_terminal(
-        session_leader, below, front, terminal, printed_bytes, hidden_waits, runs, outside
+        session_leader, below, front, terminal, hidden_waits, runs, outside
     )
     named = processes.read_stat(snapshot.pid) if snapshot.pid else None
     shell = named if named and named.pid == front else processes.read_stat(front)
@@ -114,6 +114,7 @@ def look(
         snapshot,
         foreground=plain_name(named.comm) if named else snapshot.foreground,
         shell=shell_of(shell),
+        printed_bytes=printed_bytes,
     )
 
 
@@ -196,12 +197,11 @@ def _look_at_terminal(
     below: list[Stat],
     front: int,
     terminal: str,
-    printed_bytes: int,
     hidden_waits: HiddenWaits,
     runs: dict[int, int],
     outside: OutsideReaders | None,
 ) -> Snapshot:
-    """Return a snapshot of one terminal, except for `shell`, which is the process `front`, if any.
+    """Return a snapshot of one terminal but for `shell`, the process `front`, and what was printed.
 
     `below` are the processes below the session leader. Adds outside readers to `runs`.
     """
@@ -263,7 +263,6 @@ def _look_at_terminal(
         reader_ns=sum(one.threads_ns for one in members),
         is_at_work=any(one.stat.state in "RD" for one in members),
         cpu_ns=sum(one.cpu_ns for one in members),
-        printed_bytes=printed_bytes,
         # Hidden threads are asked again and again.
         runs=() if hidden or room <= 0 else tuple(runs.items()),
     )
@@ -437,9 +436,7 @@ def _look_behind(
     below = [leader, *_descendants(leader.pid, {})]  # it may be in the foreground itself
     # By its number, since the session leader's standard input may be another terminal.
     terminal = f"/dev/pts/{os.minor(terminals.device(leader.tty))}"
-    behind = _look_at_terminal(
-        leader, below, 0, terminal, snapshot.printed_bytes, hidden_waits, {}, outside
-    )
+    behind = _look_at_terminal(leader, below, 0, terminal, hidden_waits, {}, outside)
     return replace(
         snapshot,
         modes=behind.modes,

@@ -13,13 +13,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .activity import (
-    Activity,
-    ActivityTracker,
-    Snapshot,
-    Waiting,
-    is_read,
-)
+from .activity import Activity, ActivityTracker, Snapshot, Waiting, is_read
 from .snapshot import has_outside_news, has_run, look
 
 
