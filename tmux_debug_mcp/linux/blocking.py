@@ -246,7 +246,6 @@ class _Look:
                 raise _RunningError
 
     def process(self, pid: int, depth: int = 0) -> _Wait:
-        """Return what a process is blocked on."""
         about = processes.read_stat(pid)
         if about is None or about.state in "ZX" or depth > _MAX_DEPTH:
             raise _RunningError
@@ -356,7 +355,6 @@ class _Look:
         return f"waits for locks in all {len(threads)} threads (futex)"
 
     def _call(self, pid: int, thread: str, depth: int) -> _Wait:
-        """Return what a thread is blocked on."""
         name, arguments, _ = self.calls[pid, thread][0]
         files = _Files(self, pid, thread, depth)
         if name in _PLAIN:
@@ -410,7 +408,6 @@ class _Look:
     def _children(
         self, pid: int, files: "_Files", name: str, arguments: Sequence[int], depth: int
     ) -> _Wait:
-        """Return what a process that waits for a child is blocked on."""
         if name == "waitid":
             kind, number = arguments[0], arguments[1]
             if kind == _P_PGID:
@@ -450,7 +447,6 @@ class _Look:
         return _Wait(text, _Fact.CHILD | _usual_of(waits))
 
     def _child(self, pid: int, depth: int) -> _Wait:
-        """Return what the child that a process waits for is blocked on."""
         before = dict(self.calls)
         try:
             wait = self.process(pid, depth + 1)
@@ -552,7 +548,6 @@ class _Files:
         return self._file(fd, link, is_read=True)
 
     def write(self, fd: int) -> _Wait:
-        """Return what it means to write a file."""
         fd = _signed(fd)
         link = self._link(fd)
         if link.startswith("socket:"):
@@ -560,7 +555,6 @@ class _Files:
         return self._file(fd, link, is_read=False)
 
     def connect(self, fd: int) -> _Wait:
-        """Return what it means to connect a socket."""
         return self._socket(_signed(fd), "connects to")
 
     def among(self, files: list[tuple[int, int]], *, has_timeout: bool) -> _Wait:
@@ -707,7 +701,6 @@ class _Files:
             raise _UnknownError from None
 
     def _file(self, fd: int, link: str, *, is_read: bool) -> _Wait:
-        """Return what it means to read or write a file that is not a socket."""
         file = self._stat(fd)
         does, facts = ("reads", _Fact.NONE) if is_read else ("writes to", _Fact.WORK)
         if not stat.S_ISFIFO(file.st_mode):
@@ -739,7 +732,6 @@ class _Files:
         return _Wait(text, facts, ends)
 
     def _is_terminal(self, file: os.stat_result) -> bool:
-        """Tell whether a file is the controlling terminal of the process."""
         process = processes.read_stat(self._pid)
         is_device = process is not None and file.st_rdev == terminals.device(process.tty)
         return file.st_rdev != 0 and (is_device or file.st_rdev == _DEV_TTY)
@@ -749,7 +741,6 @@ class _Files:
         return (self._look.descriptors(pid) or {}).get((file.st_dev, file.st_ino), [])
 
     def _has_other_end(self, pid: int, file: os.stat_result, *, is_read: bool) -> bool:
-        """Tell whether a process has the other end of a pipe open."""
         return has_pipe_end(pid, self._numbers(pid, file), writes=is_read)
 
     def _others_with(self, file: os.stat_result) -> list[int] | None:
@@ -779,7 +770,6 @@ class _Files:
         return False
 
     def _closes_on_exec(self, fd: int) -> bool:
-        """Tell whether a descriptor closes when its process executes another program."""
         flags = re.search(rb"^flags:\t(\d+)$", self._info(fd), re.MULTILINE)
         return flags is not None and bool(int(flags[1], 8) & os.O_CLOEXEC)
 
@@ -805,14 +795,12 @@ class _Files:
         return "UNIX" if sockets.unix_end(inode) else ""
 
     def _end(self, fd: int) -> sockets.End | None:
-        """Return what is known about a TCP socket."""
         protocol = self._protocol(fd)
         if not protocol.startswith("TCP"):
             return None
         return self._look.ends(protocol).by_inode.get(self._stat(fd).st_ino)
 
     def _socket(self, fd: int, verb: str) -> _Wait:
-        """Return what it means to read, write or connect a socket."""
         protocol = self._protocol(fd)
         inode = self._stat(fd).st_ino
         if protocol.startswith("UNIX"):

@@ -344,7 +344,6 @@ class Pane:
         return waiting.issuperset(processes.descendants(self.leader.pid))
 
     def _close_log_if_unused(self) -> None:
-        """Close the log if the pane was killed and has no subscriber."""
         if self._is_killed and not self.subscribers:
             self.log.close()
             self.client.remove(f"{self.id}.mark")
