@@ -366,3 +366,17 @@ def test_row_that_goes_on_has_only_what_is_new() -> None:
     transcript.feed(b"...\033[2C done\r\n")
 
     assert transcript.text() == "...   done\n"
+
+
+@pytest.mark.parametrize("forgotten", range(4))
+def test_program_that_draws_is_told_alike_whatever_was_forgotten_before(forgotten: int) -> None:
+    """Callers share the transcript that a log keeps, which forgets at the cursor of each read."""
+    parts = (b"\033[H\033[2J", b"a\r\n", b"\033[1;1H", b"a\r\n")
+    whole, other = (Transcript(20, 3, separates_drawing=True) for _ in range(2))
+    for number, part in enumerate(parts):
+        if number == forgotten:
+            other.forget()
+        whole.feed(part)
+        other.feed(part)
+    assert other.is_drawn_on == whole.is_drawn_on
+    assert other.rows() == whole.rows()

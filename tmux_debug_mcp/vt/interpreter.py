@@ -171,7 +171,7 @@ class Interpreter:
             self._interpret(line)
         if self._is_home:
             self._leave_home(is_erased=False)
-        self._is_cleared = False
+        self._is_cleared = self._is_erased = False
         if has_return:
             self.grid.return_carriage()
         self.grid.feed_line()
@@ -197,7 +197,7 @@ class Interpreter:
         if max(map(len, expanded)) > self.grid.columns:
             return text
         self.grid.put_lines(lines, itertools.islice(starts, len(lines)))
-        self._is_cleared = False
+        self._is_cleared = self._is_erased = False
         return rest
 
     def _is_at_new_row(self) -> bool:
