@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -12,7 +13,7 @@ from support import PATIENCE_S, SHELLS, Gate, Tools, answers_to, eventually, pyt
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.running import giving
+from tmux_debug_mcp.panes.running import following, giving
 from tmux_debug_mcp.panes.shells.jobs import Job
 
 
@@ -79,6 +80,33 @@ async def test_two_runs_at_once_in_one_pane_are_one_too_many(tools: Tools, gate:
         await tools.shows_foreground(pane_id, "cat")
         assert "is busy: cat /" in await tools.error("run", command="true", pane_id=pane_id)
         await gate.open()
+
+
+async def test_run_whose_end_is_seen_after_the_next_one_tells_only_of_itself(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "true", pane_id)
+    follow = following._follow
+    has_ended, is_next_over = anyio.Event(), anyio.Event()
+
+    async def follow_late(pane: Pane, *rest: Any) -> Any:  # noqa: ANN401
+        reason, state, interrupted = await follow(pane, *rest)
+        if not has_ended.is_set():
+            has_ended.set()
+            await is_next_over.wait()
+            state = await pane.state()
+        return reason, state, interrupted
+
+    monkeypatch.setattr(following, "_follow", follow_late)
+    async with anyio.create_task_group() as tasks:
+        answers = answers_to(tasks, run(tools, "echo own; sleep 1000", pane_id, timeout_s=0.5))
+        await has_ended.wait()
+        assert (await run(tools, "echo other", pane_id))[0] == "other\n"
+        is_next_over.set()
+
+    [(text, facts, _)] = answers
+    assert (text, facts["exit_code"]) == ("own\n^C\n", 130)
 
 
 def waits_at(gate: Gate) -> bool:

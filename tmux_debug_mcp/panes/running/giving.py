@@ -283,6 +283,8 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
         ToolError: The line could not be typed. Nothing was run, and nothing will be.
     """
     name = pane.jobs.new_name(pane.id)
+    if pane.jobs.last:  # its output has ended, which its own call may not have seen yet
+        pane.jobs.last.next_from = pane.log.size
     job = Job(command, shell, pane.log, pane.client, name, pane.clock)
     try:
         with anyio.CancelScope(shield=True):

@@ -395,7 +395,7 @@ def _output_range(log: Log, job: Job, reason: Reason, state: State) -> tuple[int
     start = state.cursor if job.start is None else job.start
     if job.end is not None:
         return start, max(start, job.end)
-    end = state.cursor
+    end = state.cursor if job.next_from is None else job.next_from
     is_at_prompt = reason.leaves_shell or (job.start is not None and job.is_closed())
     if is_at_prompt and state.is_running:
         end = _before_prompt(log, start, end)

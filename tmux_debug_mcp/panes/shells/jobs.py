@@ -56,6 +56,7 @@ class Job:
         start: The cursor where the command's output begins, None before that. It is too early if
             the log was trimmed before the mark there was read.
         end: The cursor where the output ends, None before that.
+        next_from: The cursor where the shell was given the next job, None before that.
         exit_code: The command's exit code; None before it is settled, or if it is not known.
         code_before: The exit code of the shell's last command before this one, None until the mark
             at `start` is read, or if there are several.
@@ -75,6 +76,7 @@ class Job:
         self.shell = shell
         self.start: int | None = None
         self.end: int | None = None
+        self.next_from: int | None = None
         self.exit_code: int | None = None
         self.code_before: int | None = None
         self.is_settled = False
