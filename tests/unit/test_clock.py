@@ -15,11 +15,6 @@ from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Sna
 HOUR_S = 3600.0
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
 async def test_sleepers_wake_in_the_order_of_time_and_at_their_moment(clock: VirtualClock) -> None:
     woken = []
 

@@ -1,15 +1,13 @@
 """What rules say of moments that are made up: no process, no tmux, and no time passes."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from clocks import VirtualClock
 from staging import BLOCKED, BUSY, LINES, PROMPT, READING, SECRET, StagedPane
 
 from tmux_debug_mcp.clock import Times
@@ -197,18 +195,6 @@ def test_keys_can_be_typed_when_the_program_is_ready(
     if answer is Need.LOG:
         assert partial(can_type, drains=False)(is_ready, 9.0, moment) is True
     assert set(asked) <= {1.0}
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def pane(tmp_path: Path, clock: VirtualClock) -> Iterator[StagedPane]:
-    pane = StagedPane(tmp_path, clock)
-    yield pane
-    pane.close()
 
 
 OUTER = PROMPT.shell

@@ -1,9 +1,8 @@
 """When waits end and what they tell, in virtual time: what a program does is told by the test."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import anyio
 import pytest
@@ -19,18 +18,6 @@ from tmux_debug_mcp.panes.waiting import Conditions, observe, wait
 from tmux_debug_mcp.vt.echo import Echoes
 
 Program = Callable[[StagedPane], Awaitable[None]]
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def pane(tmp_path: Path, clock: VirtualClock) -> Iterator[StagedPane]:
-    pane = StagedPane(tmp_path, clock)
-    yield pane
-    pane.close()
 
 
 @dataclass
