@@ -44,6 +44,7 @@ from tmux_debug_mcp.logs.seen import advice_in, read_ends
 from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux import supervisor
@@ -289,6 +290,20 @@ async def run(
     arguments |= {"pane_id": pane_id} if pane_id else {}
     blocks, facts = await tools.answer("run", command=command, **arguments)
     return blocks[0], facts, blocks[-1]
+
+
+async def call_in_session(
+    toolbox: Toolbox,
+    session: CallerSession,
+    tool: str,
+    **arguments: Any,  # noqa: ANN401
+) -> types.CallToolResult:
+    """Call a tool of `debug` as a caller who has been shown what the session says."""
+
+    async def report(_seconds: float) -> None:
+        pass
+
+    return await toolbox.call(f"tmux_{tool}", arguments, report, session)
 
 
 def texts(result: types.CallToolResult) -> list[str]:

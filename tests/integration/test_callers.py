@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 from clocks import with_times
 from mcp import Client
-from support import RUN, Tools, eventually, in_process, python, texts
+from support import RUN, Tools, call_in_session, eventually, in_process, python, texts
 
 from tmux_debug_mcp.audit import AuditError, AuditLog
 from tmux_debug_mcp.clock import Clock
@@ -83,11 +83,7 @@ class Reader:
 
     async def call(self, tool: str, **arguments: Any) -> list[str]:  # noqa: ANN401
         """Call a tool; return the blocks of its result, none if it is an error."""
-
-        async def report(_seconds: float) -> None:
-            pass
-
-        result = await self._toolbox.call(f"tmux_{tool}", arguments, report, self.session)
+        result = await call_in_session(self._toolbox, self.session, tool, **arguments)
         return [] if result.is_error else texts(result)
 
     def reads(self, pane_id: str, text: str) -> set[str]:

@@ -175,7 +175,7 @@ async def test_lines_that_were_drawn_again_are_left_out_together(tmp_path: Path,
     for count in range(1, 9):
         data = (drawn * count + lines) * 20 + drawn * 3 + b"x" * 17 * count + b"\r\n" + drawn
         with log_of(tmp_path, data, 80, 24) as log:
-            whole = await whole_text(log)
+            whole = whole_text(log)
             excerpt = await abridged(log, 0, log.size, most, advice="{cursor} {lines}")
             [number] = excerpt.notes
             advice = re.search(r"(\d+) (\d+)\]$", excerpt.lines[number])
