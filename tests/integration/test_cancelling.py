@@ -161,5 +161,5 @@ async def test_call_that_is_cancelled_anywhere_leaves_no_lock_held(
     tools: Tools, random_seed: int
 ) -> None:
     callers = Callers(tools.engine, random_seed)
-    for _ in range(25):
+    for _ in range(15):
         await callers.act()

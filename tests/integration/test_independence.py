@@ -211,5 +211,5 @@ async def test_answers_are_the_same_whatever_other_callers_do(
         async with open_engine(settings, None, Clock(TIMES)) as engine:
             twins = Twins(engine, random_seed, words)
             await twins.begin(python(PRINTS), random.Random(random_seed).choice(SIZES))  # noqa: S311
-            for _ in range(20):
+            for _ in range(15):
                 await twins.act()

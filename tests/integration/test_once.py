@@ -22,7 +22,7 @@ from tmux_debug_mcp.panes.pane import Pane
 
 # Short enough that what goes wrong here outlasts many of them.
 HASTY = with_times(prompt_s=0.1, take_s=0.2, drain_s=0.1, mark_s=0.1, interrupt_s=0.2)
-ROUNDS, CALLS = 3, 6
+ROUNDS, CALLS = 2, 6
 
 
 class Hazard:
