@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from clocks import VirtualClock
 from staging import BLOCKED, BUSY, LINES, PROMPT, READING, SECRET, StagedPane
 
 from tmux_debug_mcp.clock import Times

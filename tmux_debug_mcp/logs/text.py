@@ -111,9 +111,9 @@ class PaneText:
         new, or may have changed, without echo.
         """
         await next_turn()
-        is_resized = self._transcript.size != (self._log.columns, self._log.rows)
-        if self.position < self._log.kept_from or (is_resized and self.position == self._start):
+        while self._must_begin_anew():
             await self.skip_to(self.position)
+            await next_turn()
         next_keys = self._expect_echo()
         if next_keys is not None:
             end = min(end, next_keys.cursor)
@@ -129,6 +129,10 @@ class PaneText:
         events, self._events = [*self._events, *settled_now], []
         settled = [event.new for event in events if isinstance(event, Line)]
         return events, self._echo.without(settled, [line.new for line in self.open_lines])
+
+    def _must_begin_anew(self) -> bool:
+        is_resized = self._transcript.size != (self._log.columns, self._log.rows)
+        return self.position < self._log.kept_from or (is_resized and self.position == self._start)
 
     async def skip_to(self, cursor: int, lines: int = 0) -> None:
         """Go on at a cursor, or where what is kept begins. What comes before is passed over.
