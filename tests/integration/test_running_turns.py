@@ -13,7 +13,7 @@ from support import PATIENCE_S, SHELLS, Gate, Tools, answers_to, eventually, pyt
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.running import following, giving
+from tmux_debug_mcp.panes.running import giving, runs
 from tmux_debug_mcp.panes.shells.jobs import Job
 
 
@@ -87,7 +87,7 @@ async def test_run_whose_end_is_seen_after_the_next_one_tells_only_of_itself(
 ) -> None:
     pane_id = await tools.create("bash --norc")
     await run(tools, "true", pane_id)
-    follow = following._follow
+    follow = runs._follow
     has_ended, is_next_over = anyio.Event(), anyio.Event()
 
     async def follow_late(pane: Pane, *rest: Any) -> Any:  # noqa: ANN401
@@ -98,7 +98,7 @@ async def test_run_whose_end_is_seen_after_the_next_one_tells_only_of_itself(
             state = await pane.state()
         return reason, state, interrupted
 
-    monkeypatch.setattr(following, "_follow", follow_late)
+    monkeypatch.setattr(runs, "_follow", follow_late)
     async with anyio.create_task_group() as tasks:
         answers = answers_to(tasks, run(tools, "echo own; sleep 1000", pane_id, timeout_s=0.5))
         await has_ended.wait()

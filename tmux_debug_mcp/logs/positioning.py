@@ -84,19 +84,24 @@ async def _new_transcript(log: Log, cursor: int) -> tuple[Transcript, int]:
 
 
 def blank_transcript(log: Log, cursor: int) -> Transcript:
-    """Return a transcript with a blank screen, and the modes at a cursor."""
+    """Return a transcript with a blank main screen, and the modes at a cursor."""
+    return _blank(log, cursor, _modes_before(log, cursor))
+
+
+def _blank(log: Log, cursor: int, before: bytes) -> Transcript:
     transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=sets_at(log, cursor), sequence=sequence_at(log, cursor))
+    transcript.restore(sets=sets_after(before), sequence=sequence_at(log, cursor))
     return transcript
 
 
 async def reading_transcript(log: Log, cursor: int, begin: bytes) -> Transcript:
     """Return a transcript for clean text from a cursor on, which begins with these bytes.
 
-    If they only append to the screen, it does not matter what the screen showed before.
+    If they only append to the main screen, it does not matter what it showed before.
     """
-    if only_appends(begin):
-        return blank_transcript(log, cursor)
+    before = _modes_before(log, cursor)
+    if only_appends(begin) and not _last_switch(before):
+        return _blank(log, cursor, before)
     return await moving_transcript(log, cursor)
 
 

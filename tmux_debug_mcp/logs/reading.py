@@ -330,19 +330,20 @@ async def read_end(
     while _count(kept) > most:
         _, _, kept = kept.partition("\n")
     if len(kept) < len(text):
-        begin = _start_of_end(lines, kept, begin)
+        begin = max(begin + 1, _start_of_end(lines, kept, end))
     return (RawPiece if is_raw else Piece)(kept, begin, end)
 
 
-def _start_of_end(lines: Sequence[Line], kept: str, begin: int) -> int:
-    """Return where the end of lines that were read from a cursor begins, as far as we can tell."""
+def _start_of_end(lines: Sequence[Line], kept: str, end: int) -> int:
+    """Return where the end of lines that were read up to a cursor begins, as far as we can tell."""
     before = [EMPTY_LINE, *lines]
     whole = [line for line, last in zip(lines, before, strict=False) if not last.goes_on]
     line = whole[-1 - kept.count("\n")]
     first, _, _ = kept.partition("\n")
     cut = len(line.text) - len(first)
-    start = begin if line.begins_at is None else line.begins_at
-    return start + len(line.text[:cut].encode())
+    if line.begins_at is None:
+        return end - len(kept.replace("\n", "\r\n").encode())
+    return line.begins_at + len(line.text[:cut].encode())
 
 
 def _count(text: str) -> int:
