@@ -63,7 +63,7 @@ for line in sys.stdin:
 # How large these may be: in a program that prints much, and in one that draws. What is left out is
 # counted exactly within 16 KiB after keys; a screen is known if it was drawn in the last 64 KiB.
 PRINTED = {
-    "lines": (1, 3, 30, 300),
+    "lines": (1, 3, 30, 300, 3000),
     "long": (1, 40, 500, 1500),
     "equal": (2, 9, 100),
     "bar": (2, 50, 500),

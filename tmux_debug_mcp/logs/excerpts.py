@@ -39,7 +39,7 @@ Advice = Callable[[int, int, str], str]
 class Excerpt(NamedTuple):
     """Lines to show, without line feeds; ours begin with `NOTE`.
 
-    `cut_bytes` of the program's text are left out.
+    `cut_bytes` of the program's text are left out, not counting what shows nothing.
     """
 
     marked: Sequence[str]
@@ -347,10 +347,6 @@ class Part:
             changed = list(itertools.takewhile(_is_changed, self.tail[is_within:]))
             if advice and not self.is_divided:
                 words = advice(self.gap_start, lines + len(changed), shown)
-            after = list(itertools.takewhile(lambda line: _start_of(line) < 0, self.tail))
-            if len(after) < len(self.tail):
-                next_start = _start_of(self.tail[len(after)])
-                size = next_start - self.gap_start - len(shown.encode()) - self._bytes_of(after)
         return gap(0 if is_part else lines, size, words)
 
     def _bytes_of(self, lines: Iterable[Line]) -> int:

@@ -97,10 +97,12 @@ def _blank(log: Log, cursor: int, before: bytes) -> Transcript:
 async def reading_transcript(log: Log, cursor: int, begin: bytes) -> Transcript:
     """Return a transcript for clean text from a cursor on, which begins with these bytes.
 
-    If they only append to the main screen, it does not matter what it showed before.
+    If they only append to the main screen, it does not matter what it showed before, except in
+    which column a tab is.
     """
     before = _modes_before(log, cursor)
-    if only_appends(begin) and not _last_switch(before):
+    has_tab = b"\t" in begin.partition(b"\n")[0] and before[-1:] not in (b"", b"\n")
+    if only_appends(begin) and not has_tab and not _last_switch(before):
         return _blank(log, cursor, before)
     return await moving_transcript(log, cursor)
 
