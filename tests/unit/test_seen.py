@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, Part
+from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, SOMEWHERE, Part
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.seen import Frame, Seen
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
-from tmux_debug_mcp.vt.rows import SOMEWHERE, Gap, Line
+from tmux_debug_mcp.vt.rows import Gap, Line
 
 
 class Reader:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, SOMEWHERE, Gap, Line
+from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, Gap, Line
 
 # Room for the line that a gap takes. What is shorter is cheaper whole.
 GAP_CHARACTERS = 120
@@ -19,6 +19,8 @@ GAP_CHARACTERS = 120
 _FOLDING = 4
 KEPT_CHARACTERS = _FOLDING << 14
 _LINE_CHARACTERS = 8
+# A cursor that is not known.
+SOMEWHERE = -1
 # In place of the cursor of a part of a line, which follows what is left out of the line.
 _WITHIN = -2
 _NO_GAP = Gap(0, 0)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tmux_debug_mcp.vt.marks import without_paths
-from tmux_debug_mcp.vt.rows import SOMEWHERE, Event, Gap, Line, Screen
+from tmux_debug_mcp.vt.rows import Event, Gap, Line, Screen
 
-from .excerpts import KEPT_CHARACTERS, Advice, Excerpt, Part
+from .excerpts import KEPT_CHARACTERS, SOMEWHERE, Advice, Excerpt, Part
 from .log import Log
 from .text import PIECE_BYTES, PaneText
 

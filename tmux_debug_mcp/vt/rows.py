@@ -36,8 +36,6 @@ _WIDTHS = (
 _NO_WIDTH = ("Mn", "Me", "Cf", "Zl", "Zp")
 # tmux 3.3 stores up to 21 bytes per cell, newer versions up to 32.
 _MAX_CELL_BYTES = 32
-# A cursor that is not known.
-SOMEWHERE = -1
 # Precedes the content of a forgotten cell, which the screen shows, but no line. Terminals ignore
 # NUL, so no content contains it.
 FORGOTTEN = "\0"
@@ -60,8 +58,8 @@ class Line(NamedTuple):
         is_command: Keys were sent while a line editor had its cursor in the line, so the line shows
             their echo.
         goes_on: The line is very long, and the next `Line` continues it.
-        begins_at: Where in the output the line begins; `SOMEWHERE` if that is not known, None if
-            the output there has changed earlier lines, so that it can't be read from there.
+        begins_at: Where in the output the line begins; None if that is not known, or the output
+            there has changed earlier lines, so that it can't be read from there.
         is_drawn: A program drew it on the screen, where other text may precede it or follow it.
         command: The mark of the command that a shell was given by what is typed in the line.
         since_keys: The text that was written since the last keys were sent; None for all of it.
