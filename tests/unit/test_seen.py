@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, SOMEWHERE, Part
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.seen import Frame, Seen
+from tmux_debug_mcp.logs.seen import Frame, Seen, read_ends
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.vt.rows import Gap, Line
 
@@ -191,3 +191,18 @@ def test_lines_that_are_shown_and_left_out_are_all(acts: list[list[int] | str], 
     assert count <= len(shown) + left_out + 1
     assert len(shown) + left_out <= count + 2
     assert len(excerpt.text) <= most + 120
+
+
+@pytest.mark.parametrize("size", [7, 100, 199])
+async def test_what_is_passed_over_of_a_flood_is_counted_exactly(tmp_path: Path, size: int) -> None:
+    count = (3 << 20) // size
+    log = Log.create(tmp_path / "log", "mark")
+    log.path.write_bytes((b"x" * size + b"\r\n") * count)
+    text = await PaneText.to_read(log, 0, log.size)
+
+    excerpt = await read_ends(text, log.size, 1000, lambda *_: "")
+
+    [number] = excerpt.notes
+    left_out = count - sum(line == "x" * size for line in excerpt.lines)
+    assert excerpt.lines[number] == f"[{left_out:,} lines left out]"
+    assert excerpt.cut_bytes == left_out * (size + 2)

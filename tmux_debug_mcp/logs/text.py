@@ -148,13 +148,17 @@ class PaneText:
             cursor = self._kept_line(cursor)
         if cursor > begin:
             self.unseen_bytes += cursor - begin
+            last = open_lines[-1]
+            if not is_gone and last.begins_at is not None:
+                begin = last.begins_at  # the line that is incomplete is passed over whole
+            if begin == last.begins_at or not last.text:
+                open_lines.pop()
             # What is passed over may have changed what lines without a known beginning showed.
-            first, *others = open_lines
+            others = open_lines[1:]
             known = list(itertools.takewhile(lambda line: line.begins_at is not None, others))
             if len(known) < len(others):
                 del known[-1:]  # of which only the beginning is known
-            lasting = [line for line in (first, *known) if line.text or line is not open_lines[-1]]
-            self._events += [*lasting, Gap(cursor - begin, lines, is_gone=is_gone)]
+            self._events += [*open_lines[:1], *known, Gap(cursor - begin, lines, is_gone=is_gone)]
 
     def _kept_line(self, cursor: int) -> int:
         """Return a cursor if what follows is kept, else where the first line that is begins."""
