@@ -21,7 +21,7 @@ from tmux_debug_mcp.tools.arguments import (
 )
 from tmux_debug_mcp.tools.debug_arguments import CreatePane
 from tmux_debug_mcp.tools.toolset import choose
-from tmux_debug_mcp.vt import keys, sizes, steps
+from tmux_debug_mcp.vt import sizes, steps
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference.md"
@@ -101,7 +101,7 @@ def _limits_of_arguments() -> list[Limit]:
         ("command", f"{creation.MAX_COMMAND_BYTES:,} bytes; {users_command}"),
         ("name", f"{MAX_NAME_CHARACTERS} characters"),
         ("`env`", f"{_variables()} variables, {_size(creation.MAX_ENV_VALUE_BYTES)} each"),
-        ("`keys`", f"{_size(keys.MAX_KEYS_BYTES)}, {keys.MAX_PRESSED:,} keys to press"),
+        ("`keys`", f"{_size(steps.MAX_KEYS_BYTES)}, {steps.MAX_PRESSED:,} keys to press"),
         ("steps of one call", f"{steps.MAX_STEPS:,}"),
         ("line of `tmux-debug secret`", f"{people.MAX_SECRET_BYTES:,} bytes"),
         ("message of a client", _size(wire.MAX_LINE_BYTES)),

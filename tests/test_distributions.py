@@ -162,7 +162,7 @@ async def test_installed_server_serves_a_client(
 
 
 _TYPED = """\
-from tmux_debug_mcp.vt.keys import read
+from tmux_debug_mcp.vt.steps import read
 reveal_type(read("Enter").text)
 """
 

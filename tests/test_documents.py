@@ -26,7 +26,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings, pane_environment
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
-from tmux_debug_mcp.vt.keys import read
+from tmux_debug_mcp.vt.steps import read
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

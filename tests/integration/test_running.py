@@ -9,7 +9,7 @@ import pytest
 from support import PATIENCE_S, SHELLS, Tools, eventually, run
 
 from tmux_debug_mcp.panes.keyboard import Keyboard
-from tmux_debug_mcp.vt.keys import Keystrokes
+from tmux_debug_mcp.vt.steps import Keystrokes
 
 
 @pytest.mark.parametrize("shell", SHELLS)

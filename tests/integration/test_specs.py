@@ -10,9 +10,9 @@ from support import in_process
 from toolsets import Tabs, Terminal, Tmux
 
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tools.toolset import TOOLSETS
 
 SPECS = Path(__file__).parents[1] / "specs"
-TOOLSETS = ("debug", "tabs", "terminal", "tmux")
 # What the specifications leave open, and is there besides.
 ADDED_TOOLS = {"tabs": {"close_tab"}}
 

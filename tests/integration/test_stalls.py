@@ -32,7 +32,7 @@ from support import (
 
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.vt.keys import Keystrokes
+from tmux_debug_mcp.vt.steps import Keystrokes
 
 # Short enough that a stall of a second outlasts all of them.
 QUICK_TIMES = {

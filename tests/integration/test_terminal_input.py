@@ -6,7 +6,7 @@ import pytest
 from support import eventually, own_tmux, python
 from toolsets import Terminal
 
-from tmux_debug_mcp.vt.key_names import key_name
+from tmux_debug_mcp.vt.keys import key_name
 
 # Programs that edit a line.
 EDITORS = {

@@ -17,7 +17,7 @@ from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.people import type_secret
 from tmux_debug_mcp.tmux.client import ControlClient
-from tmux_debug_mcp.vt.keys import INTERRUPT, Keystrokes
+from tmux_debug_mcp.vt.steps import INTERRUPT, Keystrokes
 
 # What has been mangled on its way through tmux, a shell, a lexer or a terminal.
 TRICKY = [

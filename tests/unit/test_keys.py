@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.errors import KeysError, MixedKeysError
-from tmux_debug_mcp.vt.key_codes import (
+from tmux_debug_mcp.vt.keys import (
     Protocol,
     Requests,
+    codes_of,
     depend_on_modes,
-    encoded,
+    key_name,
     need_protocol,
 )
-from tmux_debug_mcp.vt.key_names import key_name
-from tmux_debug_mcp.vt.keys import (
+from tmux_debug_mcp.vt.steps import (
     MAX_KEYS_BYTES,
     Keystrokes,
     check,
@@ -321,7 +321,7 @@ def test_what_no_keyboard_types_is_an_error_that_shows_the_way(
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
 def test_every_literal_string_is_typed_as_it_is(keys: str) -> None:
     typed = parse(keys, literal=True)
-    everything = typed.text + encoded(typed.keys)
+    everything = typed.text + codes_of(typed.keys)
     assert everything.replace("\r", "\n") == keys.replace("\r", "\n")
 
 
@@ -334,7 +334,7 @@ def test_no_string_makes_parsing_fail_but_by_its_own_error(keys: str) -> None:
     assert parsed.text or parsed.keys
     assert all(key_name(key) for key in parsed.keys)
     for protocol in (Protocol.XTERM, Protocol.KITTY):
-        codes = encoded(parsed.keys, keypad_mode=True, protocol=protocol)
+        codes = codes_of(parsed.keys, "0 1", protocol)
         assert len(codes) >= len(parsed.keys)
 
 
@@ -384,8 +384,8 @@ def test_long_wrong_key_is_not_repeated_whole() -> None:
 def test_keys_send_what_a_terminal_sends(keys: str, normal: str, application: str | None) -> None:
     pressed = parse(keys.replace("\\\\", "\\")).keys
 
-    assert encoded(pressed) == normal
-    assert encoded(pressed, cursor_mode=True, keypad_mode=True) == (application or normal)
+    assert codes_of(pressed) == normal
+    assert codes_of(pressed, "1 1") == (application or normal)
     assert depend_on_modes(pressed) == (application is not None)
 
 
@@ -415,10 +415,10 @@ def test_key_without_a_code_of_its_own_has_one_in_a_protocol(
 ) -> None:
     pressed = parse(key).keys
     assert need_protocol(pressed)
-    assert encoded(pressed, protocol=Protocol.XTERM) == xterm
-    assert encoded(pressed, protocol=Protocol.KITTY) == kitty
+    assert codes_of(pressed, protocol=Protocol.XTERM) == xterm
+    assert codes_of(pressed, protocol=Protocol.KITTY) == kitty
     with pytest.raises(KeysError, match=f"would reach the program as '{plain}'"):
-        encoded(pressed)
+        codes_of(pressed)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ class Archive:
                 self._lock = files.hold(str(self.directory))
                 self._remove_oldest()
             path = self.directory / f"{pane_id}.log"
-            return Log.create(path, nonce, clock, on_close=self._keep)
+            return Log.create(path, nonce, clock, on_close=self._count_closed)
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
@@ -267,7 +267,7 @@ class Archive:
         names = os.listdir(self._directory) if self._directory.exists() else []
         return sorted(name for name in names if _RUN.fullmatch(name) and name != self.run)
 
-    def _keep(self, log: Log) -> None:
+    def _count_closed(self, log: Log) -> None:
         """Count a log of this run that was closed, and remove old ones beyond the limit."""
         with contextlib.suppress(OSError):
             size = log.path.stat().st_blocks * 512

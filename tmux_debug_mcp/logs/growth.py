@@ -98,8 +98,9 @@ class Subscription:
 
 
 class Retention:
-    """Trims logs at intervals while any of them grows, and sleeps while none does.
+    """Trims logs and notes when they grew, at intervals while any of them does; else it sleeps.
 
+    Nothing is freed where the file system can't punch holes.
     Where the system has no inotify instance left, it trims at intervals all the time.
     """
 

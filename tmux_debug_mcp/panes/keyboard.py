@@ -18,11 +18,18 @@ from tmux_debug_mcp.errors import BusyError, HiddenInputError, KeyboardHeldError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.own_command import own_command
-from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
+from tmux_debug_mcp.tmux.pasting import paste_commands
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Typed
-from tmux_debug_mcp.vt.key_codes import Protocol, Requests, depend_on_modes, need_protocol
-from tmux_debug_mcp.vt.keys import Keystrokes
+from tmux_debug_mcp.vt.keys import (
+    KEY_MODES,
+    Protocol,
+    Requests,
+    codes_of,
+    depend_on_modes,
+    need_protocol,
+)
 from tmux_debug_mcp.vt.sequences import CONTROLS
+from tmux_debug_mcp.vt.steps import Keystrokes
 
 from .looking.activity import Awaits, Snapshot, awaited, prompting
 from .looking.terminal import Terminal
@@ -227,7 +234,7 @@ class Keyboard:
             # the program has handled it.
             self._terminal.typed(self._terminal.look().snapshot)
         text = keystrokes.text
-        keys = await self._encoded(keystrokes.keys)
+        keys = await self._codes(keystrokes.keys)
         if keystrokes.is_paste:
             await self._paste(text, is_bracketed=True)
             text = ""
@@ -237,9 +244,9 @@ class Keyboard:
     async def check_codes(self, keys: Sequence[str]) -> None:
         """Raise NoKeyCodeError if the program would take a key for another one."""
         if need_protocol(keys):
-            encoded_for_modes(keys, "", await self.protocol())
+            codes_of(keys, "", await self.protocol())
 
-    async def _encoded(self, keys: Sequence[str]) -> str:
+    async def _codes(self, keys: Sequence[str]) -> str:
         """Return the characters that keys send to the program in its terminal's modes."""
         modes, protocol = b"", Protocol.NONE
         if depend_on_modes(keys):
@@ -247,7 +254,7 @@ class Keyboard:
             [[modes]] = await self._tmux(ask)
         if need_protocol(keys):
             protocol = await self.protocol()
-        return encoded_for_modes(keys, modes.decode(), protocol)
+        return codes_of(keys, modes.decode(), protocol)
 
     async def protocol(self) -> Protocol:
         """Return the protocol for keys that the output in the log has asked for last."""

@@ -21,8 +21,8 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.linux import terminals
-from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
+from tmux_debug_mcp.vt.steps import Keystrokes
 
 from .engine import Engine
 from .hidden_input import Readers, check_hidden_input, check_readers, is_shown

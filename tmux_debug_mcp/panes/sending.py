@@ -22,8 +22,8 @@ from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import SecretNotAwaitedError, SignalError, TmuxStuckError, ToolError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
-from tmux_debug_mcp.vt.key_codes import Protocol
-from tmux_debug_mcp.vt.keys import Keystrokes, pressed
+from tmux_debug_mcp.vt.keys import Protocol
+from tmux_debug_mcp.vt.steps import Keystrokes, pressed
 
 from .hidden_input import Readers, check_readers, readers_of
 from .keyboard import Sent
@@ -78,12 +78,12 @@ async def send(
 ) -> Sending:
     """Send one or more steps, each as soon as the program is ready for it.
 
-    `resize` runs before them and counts as the first step, so `steps` may then be empty. Each step
-    waits for the program, for `timeout_s` at most; the first one, whose time begins with the call,
-    only for a shell that is about to read. If the text `is_secret`, each step with text waits until
-    hidden input is awaited. A step that can't be sent is an error only if it is the first. With a
-    matcher, even one without patterns, the pane is observed from the first step on, and no step is
-    sent once its `stop_pattern` has matched.
+    `resize` runs before them, and `steps` may then be empty. Each step waits for the program, for
+    `timeout_s` at most; the first one, whose time begins with the call, only for a shell that is
+    about to read. If the text `is_secret`, each step with text waits until hidden input is awaited.
+    A step that can't be sent is an error only if it is the first. With a matcher, even one without
+    patterns, the pane is observed from the resize or the first step on, and no step is sent once
+    its `stop_pattern` has matched.
 
     Raises:
         BusyError: Another call is still sending steps to this pane at the timeout.
@@ -115,7 +115,7 @@ async def send(
                 elif before is None:
                     await _wait_for_prompt(pane, step, _left_s(pane, deadline))
                 else:
-                    is_ready = partial(is_ready_for, step, pane.clock.times, before)
+                    is_ready = partial(_may_go_out, step, pane.clock.times, before)
                     # What the last step printed belongs to that step.
                     sending.why_not, _ = await _wait_until(
                         pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
@@ -194,7 +194,7 @@ async def _send_one(
     deadline: float,
     readers: Readers | None,
 ) -> Snapshot:
-    """Send one whole step now. Return the snapshot from just before its end.
+    """Send one whole step now. Return the snapshot from just before its last write.
 
     If the step is secret, only these `readers` may read it.
     """
@@ -312,7 +312,7 @@ def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
 def can_type(
     is_ready: IsReady, begin: float, moment: Moment, *, drains: bool = True
 ) -> bool | Need | None:
-    """Decide, as a rule, whether more keys can be typed: `is_ready` has waited since `begin`.
+    """Decide, as a rule, whether more keys can be typed: once `is_ready`, asked since `begin`.
 
     If this `drains`, the log then contains all that was printed before. False: they can't be typed,
     since the program has ended, a person has the keyboard, or `stop_pattern` matches.
@@ -326,10 +326,13 @@ def can_type(
     return Need.LOG if drains and moment.is_drained is None else True
 
 
-def is_ready_for(
+def _may_go_out(
     step: Keystrokes, times: Times, before: Snapshot, activity: Activity, waited_s: float
 ) -> bool:
-    """Return whether a program is ready for a step; `before` is from before the previous one."""
+    """Return whether to type a step now, as `is_ready_for_step` says, or sooner if it interrupts.
+
+    `before` is from before the previous one.
+    """
     if step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s):
         return True
     return is_ready_for_step(times, activity, before, waited_s)

@@ -15,7 +15,7 @@ from tmux_debug_mcp.clock import Clock, Times
 from tmux_debug_mcp.errors import KillNotAllowedError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
-from tmux_debug_mcp.vt.keys import INTERRUPT
+from tmux_debug_mcp.vt.steps import INTERRUPT
 
 from .looking.activity import Activity, Snapshot
 from .pane import Pane

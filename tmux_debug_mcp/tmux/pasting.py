@@ -1,4 +1,4 @@
-"""The tmux commands that type text and keys into a pane by pasting a buffer. No I/O.
+"""The tmux commands that type text into a pane by pasting a buffer. No I/O.
 
 Text goes through a buffer, not through send-keys: a pasted buffer reaches the program even while a
 person has the pane in copy mode. The exception is a bracketed paste, which leaves that mode first:
@@ -7,31 +7,7 @@ in it, tmux asks the mode, not the program, whether it wants brackets.
 Source: tmux(1), "BUFFERS", and experiments.
 """
 
-from collections.abc import Sequence
-
-from tmux_debug_mcp.vt.key_codes import Protocol, encoded
-
 from .versions import CLEANS_PASTES, is_at_least
-
-# The format that prints the terminal modes which decide what keys send. The last one is empty
-# before tmux 3.5, and "Ext" with a number if the program asked for modifyOtherKeys and got it.
-KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag} #{pane_key_mode}"
-
-
-def encoded_for_modes(keys: Sequence[str], modes: str, protocol: Protocol = Protocol.NONE) -> str:
-    """Return the characters that keys send to the program.
-
-    `modes` is what tmux printed for `KEY_MODES`; empty for a pane that is gone, or if they don't
-    matter. The program may have asked for a protocol that tmux doesn't know.
-
-    Raises:
-        NoKeyCodeError: The program would take a key for another one.
-    """
-    flags = modes.split()
-    if protocol is Protocol.NONE and flags[2:3] == ["Ext"]:
-        protocol = Protocol.XTERM
-    cursor_mode, keypad_mode = flags[:1] == ["1"], flags[1:2] == ["1"]
-    return encoded(keys, cursor_mode=cursor_mode, keypad_mode=keypad_mode, protocol=protocol)
 
 
 def paste_commands(

@@ -36,12 +36,12 @@ from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.sockets.connection import peer_of
 from tmux_debug_mcp.turns import in_turns
 from tmux_debug_mcp.vt.captured import captured_lines
-from tmux_debug_mcp.vt.keys import Keystrokes
-from tmux_debug_mcp.vt.steps import confirmation
+from tmux_debug_mcp.vt.keys import KEY_MODES, codes_of
+from tmux_debug_mcp.vt.steps import Keystrokes, confirmation
 
 from .captures import last_lines
 from .control_mode import command_line
-from .pasting import KEY_MODES, encoded_for_modes, paste_commands
+from .pasting import paste_commands
 from .targets import PaneRow, panes_format, parse
 
 # A client of tmux sends at most 16 KiB of arguments: imsg(3), MAX_IMSGSIZE.
@@ -251,7 +251,7 @@ class UsersServer:
         output = await self._run(("display-message", "-p", "-t", pane_id, facts_format))
         tmux_version, _, modes = output.partition("\n")[0].partition(" ")
         text = keystrokes.text
-        keys = encoded_for_modes(keystrokes.keys, modes)
+        keys = codes_of(keystrokes.keys, modes)
         if keystrokes.is_paste:
             await self._paste(pane_id, text, is_bracketed=True, version=tmux_version)
             text = ""

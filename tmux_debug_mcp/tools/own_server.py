@@ -18,9 +18,8 @@ from tmux_debug_mcp.panes.sizing import arranging, take_sizes
 from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.tmux.targets import PaneRow, panes_format, parse
 from tmux_debug_mcp.tmux.users_server import Made, escaped
-from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
-from tmux_debug_mcp.vt.steps import confirmation
+from tmux_debug_mcp.vt.steps import Keystrokes, confirmation
 
 
 class OwnServer:

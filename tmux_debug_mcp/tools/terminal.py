@@ -20,9 +20,9 @@ from tmux_debug_mcp.panes.sizing import resize
 from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.pictures.pillow import how_to_add_pillow
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.vt.key_names import key_name
-from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once
+from tmux_debug_mcp.vt.keys import key_name
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_ROWS
+from tmux_debug_mcp.vt.steps import MAX_KEYS_BYTES, pressed, typed_at_once
 
 from .arguments import (
     MAX_TEXT_CHARACTERS,

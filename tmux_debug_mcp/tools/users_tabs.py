@@ -19,8 +19,7 @@ from tmux_debug_mcp.panes.stopping import stop_for_shell
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
 from tmux_debug_mcp.tmux.users_server import MAX_COMMAND_BYTES, UsersServer, escaped
-from tmux_debug_mcp.vt.keys import INTERRUPT, Keystrokes
-from tmux_debug_mcp.vt.steps import command_lines
+from tmux_debug_mcp.vt.steps import INTERRUPT, Keystrokes, command_lines
 
 from .toolset import Answer, json_answer
 

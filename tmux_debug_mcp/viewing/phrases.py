@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 
 import orjson
 
-from tmux_debug_mcp.vt.key_names import key_name
+from tmux_debug_mcp.vt.keys import key_name
 
 from .audits import Record
 

@@ -1,6 +1,6 @@
 """What a terminal is: keys, rows of cells, character sets, control sequences. No I/O.
 
-- To type: `key_names`, `key_codes`, `keys`, `steps`.
+- To type: `keys`, `steps`.
 - To read output as lines: `transcript`, on top of `interpreter`, `grid` and `rows`.
 - To recognise parts of output: `sequences`, `charsets`, `marks`, `echo`, `drawing`.
 - To print what programs chose: `printable`.

@@ -1,273 +1,336 @@
-"""Reads a `keys` string, what a person would type, as keys to press or text to type. No I/O.
+"""Keys: tmux's names for the words that people write, and what a terminal sends. No I/O.
 
-`key_names` defines which words are keys. `read` decides what a string means:
+Modifiers come before the base, as in `C-M-Left` or `Ctrl+c`. Some keys, such as Shift and Enter,
+have a code of their own only in a protocol that the program must ask for. Without it, a terminal
+sends what it sends for the key without Shift.
 
-1. Only key names, separated by spaces: they are pressed in order. Line feeds at the end press
-   Enter.
-2. Otherwise text. Line feeds and the word Enter at its end press Enter.
-3. A word that looks like a key but isn't one, and text with a key before or after it, are errors:
-   nothing is typed by accident.
-
-CRLF counts as a line feed. `steps` turns the result into keystrokes, line by line.
+Sources: tmux(1), KEY BINDINGS; xterm's "Control Sequences", PC-Style Function Keys and
+"modifyOtherKeys"; "Comprehensive keyboard handling in terminals" of kitty; the entry of tmux in
+terminfo(5).
 """
 
-import itertools
-import json
 import re
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+import string
+from collections.abc import Iterable
+from enum import Enum
 
-from tmux_debug_mcp.errors import KeysError, MixedKeysError
+from tmux_debug_mcp.errors import NoKeyCodeError
 
-from .key_names import key_name, looks_like_key
+# No key has a longer name.
+_MAX_NAME_CHARACTERS = 40
 
-MAX_KEYS_BYTES = 1 << 20
-# Keys that one string may press.
-MAX_PRESSED = 20_000
+# tmux's names, with other well-known spellings.
+_SPELLINGS = {
+    "Enter": ("Return",),
+    "Escape": ("Esc",),
+    "Tab": (),
+    "BTab": (),
+    "Space": (),
+    "BSpace": ("Backspace", "BackSpace"),
+    "DC": ("Delete", "Del"),
+    "IC": ("Insert", "Ins"),
+    "Up": ("ArrowUp",),
+    "Down": ("ArrowDown",),
+    "Left": ("ArrowLeft",),
+    "Right": ("ArrowRight",),
+    "Home": (),
+    "End": (),
+    "PPage": ("PageUp", "PgUp"),
+    "NPage": ("PageDown", "PgDn", "PgDown"),
+}
+_FUNCTION_KEYS = [f"F{number}" for number in range(1, 13)]
+_KEYPAD_KEYS = ["KPEnter", *(f"KP{character}" for character in "0123456789/*-+.")]
+_NAMES = {name: name for name in [*_SPELLINGS, *_FUNCTION_KEYS, *_KEYPAD_KEYS]} | {
+    spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings
+}
 
-# The longest text that messages show.
-_MAX_SHOWN_CHARACTERS = 40
-# How many words at the start of a text are checked for keys.
-_MAX_CHECKED_WORDS = 100
-# How much of the start and end of a text is searched for keys before and after it.
-_MAX_CHECKED_CHARACTERS = 2000
+# Maps modifiers that are written out to tmux's letters.
+_CAPITALIZED = {"Ctrl": "C", "Control": "C", "Alt": "M", "Meta": "M", "Shift": "S"}
+_LONG_MODIFIERS = _CAPITALIZED | {word.lower(): letter for word, letter in _CAPITALIZED.items()}
+_MAX_MODIFIERS = 3
+# Only a hyphen follows a letter: `C++` is text.
+_MODIFIER = re.compile(rf"([CMS])-|({'|'.join(_LONG_MODIFIERS)})[-+]")
 
-# Longer text is pasted into a text box. Programs take it for a paste anyway, in pieces.
-_MAX_TYPED_CHARACTERS = 200
+# What a terminal makes of Ctrl and a character, where that is not Ctrl and the same one.
+_CONTROL_KEYS = {"[": "Escape", "i": "Tab", "m": "Enter", "?": "BSpace", "@": "C-Space", "/": "C-_"}
+_WITH_CONTROL = frozenset(string.ascii_lowercase + "\\]^_")
 
-# Key names that are English words too, so that a text may begin or end with them.
-_ENGLISH = frozenset(
-    {"Enter", "Return", "Space", "Delete", "Insert", "DC", "IC"}
-    | {"Up", "Down", "Left", "Right", "Home", "End"}
+# Words that are meant as keys, even if no key has that name. Words such as `s-expression` and
+# `meta-data` are not.
+_LIKE_A_KEY = re.compile(
+    rf"""
+    (?: [CMS]- | (?i: {"|".join(_LONG_MODIFIERS)} ) [-+] )+
+    (?: .? | F\d+ | (?i: {"|".join(map(re.escape, _NAMES))} ) )
+    | \^.
+    | F\d+
+    """,
+    re.DOTALL | re.VERBOSE,
 )
 
-# Keys that the terminal turns into signals.
-_INTERRUPTS = frozenset(["C-c", "C-\\", "C-z"])
+# The format that prints the terminal modes which decide what keys send: those of cursor keys
+# (DECCKM) and of the keypad (DECKPAM). The last one is empty before tmux 3.5, and "Ext" with a
+# number if the program asked for modifyOtherKeys and got it.
+KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag} #{pane_key_mode}"
 
-# Key names are separated by spaces, those beside a text also by line feeds.
-_KEY_WORD = re.compile("[^ ]+")
-_OUTER_WORD = re.compile("[^ \n]+")
-# NUL ends arguments of commands, and half a surrogate pair is not a character.
-_NOT_TYPEABLE = re.compile("[\0\ud800-\udfff]")
-# The end of a bracketed paste. Source: xterm's "Control Sequences", Bracketed Paste Mode.
-_PASTE_END = "\033[201~"
+# Keys that send `ESC [` and a final character, in cursor mode (DECCKM) `ESC O` instead.
+_CURSOR_KEYS = {"Up": "A", "Down": "B", "Right": "C", "Left": "D"}
+# All keys that send `ESC [` and a final character; F1 to F4 send `ESC O` instead.
+_FINALS = {**_CURSOR_KEYS, "Home": "H", "End": "F", "F1": "P", "F2": "Q", "F3": "R", "F4": "S"}
+# Keys that send `ESC [ NUMBER ~`.
+_FUNCTION_NUMBERS = {
+    f"F{key}": number for key, number in enumerate((15, 17, 18, 19, 20, 21, 23, 24), start=5)
+}
+_NUMBERS = {"IC": 2, "DC": 3, "PPage": 5, "NPage": 6, **_FUNCTION_NUMBERS}
+# Keys that send the same in every mode, except KPEnter.
+_CHARACTERS = {
+    "Enter": "\r",
+    "KPEnter": "\r",
+    "Escape": "\033",
+    "Tab": "\t",
+    "BTab": "\033[Z",
+    "Space": " ",
+    "BSpace": "\177",
+}
+# Keys of the keypad, which send `ESC O` and a final character in keypad mode (DECKPAM).
+_KEYPAD_DIGITS = {f"KP{digit}": chr(ord("p") + digit) for digit in range(10)}
+_KEYPAD_SIGNS = {"KP/": "o", "KP*": "j", "KP-": "m", "KP+": "k", "KP.": "n", "KPEnter": "M"}
+_KEYPAD_FINALS = _KEYPAD_DIGITS | _KEYPAD_SIGNS
+# What these keys send in cursor or keypad mode.
+_IN_MODES = {"Home": "\033[1~", "End": "\033[4~"}
+
+# The numbers of keys whose modifiers only a protocol can tell.
+_KEYPAD_NAMES = (
+    *(f"KP{digit}" for digit in range(10)),
+    "KP.",
+    "KP/",
+    "KP*",
+    "KP-",
+    "KP+",
+    "KPEnter",
+)
+_KITTY_NUMBERS = {name: number for number, name in enumerate(_KEYPAD_NAMES, start=57399)}
+
+# What each modifier adds to the number 1 in a sequence.
+_MODIFIER_VALUES = {"S": 1, "M": 2, "C": 4}
+# The bits of a control character.
+_CONTROL_BITS = 0x1F
 
 
-@dataclass(frozen=True, slots=True)
-class Keystrokes:
-    """What to send to a pane: first the text, then the keys; or a signal.
+def key_name(word: str) -> str | None:
+    """Return tmux's name for a key, or None if the word is not the name of a key.
+
+    A single character is not a name. `^` and a character means Ctrl and that character.
+    """
+    if word in _NAMES:
+        return _NAMES[word]
+    if len(word) == 2 and word[0] == "^":  # noqa: PLR2004
+        return _modified("C", word[1])
+    if len(word) > _MAX_NAME_CHARACTERS:
+        return None
+    modifiers = ""
+    base = word
+    for _ in range(_MAX_MODIFIERS):
+        match = _MODIFIER.match(base)
+        if match is None:
+            break
+        modifier = match[1] or _LONG_MODIFIERS[match[2]]
+        if modifier in modifiers:
+            return None
+        modifiers += modifier
+        base = base[match.end() :]
+    if not modifiers:
+        return None
+    return _modified("".join(sorted(modifiers)), base)
+
+
+def _modified(modifiers: str, base: str) -> str | None:
+    """Return tmux's name for a key with modifiers, which are letters in alphabetical order."""
+    if base in _NAMES:
+        name = _NAMES[base]
+        if name == "Tab" and "S" in modifiers:
+            modifiers, name = modifiers.replace("S", ""), "BTab"
+        return "-".join([*modifiers, name])
+    is_character = len(base) == 1 and base.isprintable() and base != " "
+    if not is_character or "S" in modifiers:
+        return None
+    if "C" in modifiers:
+        base = base.lower()
+        name = _CONTROL_KEYS.get(base, f"C-{base}")
+        if base not in _CONTROL_KEYS and base not in _WITH_CONTROL:
+            return None
+        base = name.removeprefix("C-")
+        if base == name:
+            modifiers = modifiers.replace("C", "")
+    return "-".join([*modifiers, base])
+
+
+def looks_like_key(word: str) -> bool:
+    """Tell whether a word, or its beginning if it is long, looks like a key's name."""
+    return _LIKE_A_KEY.fullmatch(word[:_MAX_NAME_CHARACTERS]) is not None
+
+
+class Protocol(Enum):
+    """How a terminal tells a program about keys that have no code of their own."""
+
+    NONE = "none"
+    XTERM = "modifyOtherKeys"
+    KITTY = "kitty"
+
+
+# What asks for a protocol, resets the terminal, or switches to another screen, in groups: a reset
+# (RIS), the value of modifyOtherKeys, kitty's action and its numbers, the alternate screen.
+_REQUEST = re.compile(
+    rb"\033(?:(c)|\[>4(?:;(\d{0,2}))?[mn]|\[([<=>])([\d;]{0,12})u|\[\?(?:47|1047|1049)([hl]))"
+)
+_MAX_REQUEST_BYTES = 18
+# The flags with which kitty tells keys apart: all ambiguous ones, or all keys.
+_KITTY_FLAGS = 1 | 8
+_MAX_PUSHED = 32
+
+
+class Requests:
+    """Follows which protocol programs ask their terminal for, as their output goes by.
 
     Attributes:
-        text: Typed as it is, with a carriage return for Enter. Empty if only keys are pressed.
-        is_paste: The text is pasted: in brackets if the program asks for that.
-        keys: tmux's names of the keys to press.
-        hint: What the caller may have meant instead, for the confirmation.
-        signal: The signal to send instead, such as `SIGTERM`; empty if there is none.
-        is_text: The keystrokes come from text, which may be an empty line, not from key names.
+        end: The cursor after the output that went by.
     """
 
-    text: str
-    is_paste: bool
-    keys: tuple[str, ...]
-    hint: str = ""
-    signal: str = ""
-    is_text: bool = True
+    def __init__(self) -> None:
+        self.end = 0
+        self._held = b""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._is_alternate = False
+        self._is_xterm = False
+        # Flags that were pushed, on the main and on the alternate screen.
+        self._pushed: tuple[list[int], list[int]] = ([0], [0])
 
     @property
-    def interrupts(self) -> bool:
-        """Whether this is for what runs now, not for what reads the terminal next."""
-        only_interrupts = not self.text and _INTERRUPTS.issuperset(self.keys)
-        return bool(self.signal) or (only_interrupts and bool(self.keys))
+    def protocol(self) -> Protocol:
+        """The protocol that is in force."""
+        if self._pushed[self._is_alternate][-1] & _KITTY_FLAGS:
+            return Protocol.KITTY
+        return Protocol.XTERM if self._is_xterm else Protocol.NONE
 
-    @property
-    def ends_with_escape(self) -> bool:
-        """Whether Escape comes last, with which the codes of other keys begin."""
-        return self.keys[-1] == "Escape" if self.keys else self.text.endswith("\033")
+    def feed(self, data: bytes, start: int) -> None:
+        """Take the output that begins at a cursor. What lies before it may be lost."""
+        if start != self.end:
+            self._held = b""
+        self.end = start + len(data)
+        data = self._held + data
+        taken = 0
+        for request in _REQUEST.finditer(data):
+            taken = request.end()
+            self._take(request)
+        self._held = data[max(taken, len(data) - _MAX_REQUEST_BYTES) :]
 
-    def has_line_over(self, max_bytes: int) -> bool:
-        """Whether a line of the text has more bytes, without its end."""
-        if len(self.text) * 4 <= max_bytes:
-            return False
-        return any(len(line.encode()) > max_bytes for line in re.split("[\r\n]", self.text))
-
-    def only_text(self) -> "Keystrokes":
-        """Return the text without the keys, pasted if it is long and surely is text."""
-        is_long = len(self.text) > _MAX_TYPED_CHARACTERS and self.text.isprintable()
-        return replace(self, keys=(), is_paste=self.is_paste or is_long)
-
-    def only_keys(self) -> "Keystrokes":
-        """Return the keys without the text."""
-        return replace(self, text="", is_paste=False)
-
-
-INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",))
-
-
-class Reading(NamedTuple):
-    """What a `keys` string means: tmux's names of keys, or a text if there are none.
-
-    The text leaves out what presses Enter after it, `enters` times.
-    """
-
-    names: tuple[str, ...]
-    text: str = ""
-    enters: int = 0
-
-
-def check(keys: str) -> None:
-    """Check that a string can be typed.
-
-    Raises:
-        KeysError: The string is empty or too long, or contains a character that can't be typed.
-    """
-    if not keys:
-        raise KeysError(
-            "Parameter 'keys' is empty. "
-            "Give the text to type or the keys to press, such as 'ls Enter'."
-        )
-    if _NOT_TYPEABLE.search(keys):
-        raise KeysError(
-            "Parameter 'keys' contains a NUL character or half a surrogate pair. Remove it; "
-            "'C-Space' sends NUL."
-        )
-    size = len(keys.encode())
-    if size > MAX_KEYS_BYTES:
-        raise KeysError(
-            f"Parameter 'keys' has {size} bytes; one call takes at most {MAX_KEYS_BYTES}. "
-            "Send it in parts, or write a file and use that."
-        )
+    def _take(self, request: re.Match[bytes]) -> None:
+        reset, xterm_value, action, numbers, screen = request.groups()
+        flags = self._pushed[self._is_alternate]
+        if reset:
+            self._reset()
+        elif screen:
+            self._is_alternate = screen == b"h"
+        elif action is None:
+            self._is_xterm = bool(int(xterm_value or 0))
+        elif action == b"<":
+            del flags[-max(1, _number(numbers, 0, 1)) :]
+            flags[:] = flags or [0]
+        elif action == b">":
+            flags.append(_number(numbers, 0, 0))
+            del flags[:-_MAX_PUSHED]
+        else:
+            given, how = _number(numbers, 0, 0), _number(numbers, 1, 1)
+            changed = {2: flags[-1] | given, 3: flags[-1] & ~given}
+            flags[-1] = changed.get(how, given)
 
 
-def read(keys: str) -> Reading:
-    """Return what a string that is not literal and has passed `check` means.
+def _number(numbers: bytes, index: int, default: int) -> int:
+    """Return one of the numbers between semicolons."""
+    given = numbers.split(b";")
+    return int(given[index]) if index < len(given) and given[index] else default
+
+
+def need_protocol(keys: Iterable[str]) -> bool:
+    """Tell whether some keys have a code of their own only in a protocol."""
+    return any(_needs_protocol(*_parts(key)) for key in keys)
+
+
+def depend_on_modes(keys: Iterable[str]) -> bool:
+    """Tell whether what keys send depends on the cursor and keypad modes."""
+    return any(key in _CURSOR_KEYS or key in _IN_MODES or "KP" in key for key in keys)
+
+
+def codes_of(keys: Iterable[str], modes: str = "", protocol: Protocol = Protocol.NONE) -> str:
+    """Return what a terminal sends to the program when keys are pressed one after the other.
+
+    They have tmux's names, as `key_name` returns them. `modes` is what tmux printed for
+    `KEY_MODES`; empty for a pane that is gone, or if they don't matter. The program may have asked
+    for a protocol that tmux doesn't know.
 
     Raises:
-        KeysError: A word looks like a key but isn't one, or the string presses too many keys.
-        MixedKeysError: It contains text, and a key before or after it.
+        NoKeyCodeError: The program would take a key for another one.
     """
-    keys = keys.replace("\r\n", "\n")
-    body = keys.rstrip("\n")
-    enters = len(keys) - len(body)
-    _check_pressed(enters)
-    names = _key_names(body)
-    if names is not None:
-        _check_pressed(len(names) + enters)
-        return Reading((*names, *["Enter"] * enters))
-    _reject_wrong_keys(body)
-    end = len(body)
-    words = 0
-    while body.endswith((" Enter", "\nEnter"), 0, end):
-        end -= len(" Enter")
-        words += 1
-        _check_pressed(enters + words)
-    if words:
-        # The last word and the line feed after it mean the same Enter.
-        enters = words + max(enters - 1, 0)
-    text = body[:end]
-    _reject_mixture(text, enters)
-    return Reading((), text, enters)
-
-
-def _check_pressed(count: int) -> None:
-    if count > MAX_PRESSED:
-        raise KeysError(
-            f"Parameter 'keys' presses more than {MAX_PRESSED} keys. Send them in parts, "
-            "or set literal to type this as text, with line feeds for Enter."
-        )
-
-
-def _key_names(body: str) -> list[str] | None:
-    """Return tmux's names for the keys in a string; None if it has other words, or only blanks."""
-    if body and not body.strip(" "):
-        return None
-    names: list[str] = []
-    known: dict[str, str] = {}  # most strings repeat a few keys
-    for match in _KEY_WORD.finditer(body):
-        word = match[0]
-        name = known.get(word) or key_name(word)
-        if name is None:
-            return None
-        known[word] = name
-        names.append(name)
-        _check_pressed(len(names))
-    return names
-
-
-def _reject_wrong_keys(body: str) -> None:
-    """Refuse a string of keys in which some words only look like keys."""
-    words = body.split(maxsplit=_MAX_CHECKED_WORDS)[:_MAX_CHECKED_WORDS]
-    wrong = [word for word in words if key_name(word) is None]
-    if wrong and all(looks_like_key(word) for word in wrong):
-        raise KeysError(
-            f"'{wrong[0][:_MAX_SHOWN_CHARACTERS]}' looks like a key, but isn't one. Keys are named "
-            "like Enter, Escape, Up, F5, C-c, M-x, S-Up; set literal to type exactly this, with a "
-            "line feed for Enter."
-        )
-
-
-def _reject_mixture(text: str, enters: int) -> None:
-    """Refuse text that begins or ends with keys, unless their names are English words."""
-    # Of a long text, the first and the last words.
-    first = _OUTER_WORD.finditer(text, 0, _MAX_CHECKED_CHARACTERS)
-    last = _OUTER_WORD.finditer(text, max(0, len(text) - _MAX_CHECKED_CHARACTERS))
-    by_start = {match.start(): match for match in itertools.chain(first, last)}
-    matches = [by_start[start] for start in sorted(by_start)]
-    words = [match[0] for match in matches]
-    are_keys = [key_name(word) is not None for word in words]
-    if all(are_keys):
-        return
-    head = tail = 0
-    # Several words, all keys or single characters, as in `Up j`.
-    are_short = len(words) > 1 and all(
-        is_key or len(word) == 1 for word, is_key in zip(words, are_keys, strict=True)
+    flags = modes.split()
+    if protocol is Protocol.NONE and flags[2:3] == ["Ext"]:
+        protocol = Protocol.XTERM
+    cursor_mode, keypad_mode = flags[:1] == ["1"], flags[1:2] == ["1"]
+    return "".join(
+        [_code(key, protocol, cursor_mode=cursor_mode, keypad_mode=keypad_mode) for key in keys]
     )
-    if are_keys[0] and (are_short or words[0] not in _ENGLISH):
-        head = are_keys.index(False)
-    if are_keys[-1] and words[-1] not in _ENGLISH:
-        tail = are_keys[::-1].index(False)
-    if not head and not tail:
-        return
-    start = matches[head].start() if head else 0
-    end = matches[-tail - 1].end() if tail else len(text)
-    parts = [" ".join(words[:head]), text[start:end], " ".join(words[len(words) - tail :])]
-    steps = [part for part in parts if part]
-    steps[-1] += " Enter" * enters
-    if sum(map(len, steps)) > _MAX_CHECKED_CHARACTERS:
-        steps = [step if len(step) <= _MAX_SHOWN_CHARACTERS else "the text" for step in steps]
-    raise MixedKeysError(words[0 if head else -1], json.dumps(steps, ensure_ascii=False))
 
 
-def pressed(names: tuple[str, ...]) -> Keystrokes:
-    """Return the keystrokes that press keys, given tmux's names of them."""
-    return Keystrokes("", is_paste=False, keys=names, is_text=False)
+def _parts(key: str) -> tuple[str, str]:
+    """Return the modifiers of a key, and the key without them."""
+    modifiers = ""
+    while key[1:2] == "-" and len(key) > 2:  # noqa: PLR2004
+        modifiers += key[0]
+        key = key[2:]
+    return modifiers, key
 
 
-def typed(text: str, enters: int, hint: str = "") -> Keystrokes:
-    """Return the keystrokes that type a line; the confirmation shows the hint."""
-    return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, hint=hint)
+def _needs_protocol(modifiers: str, key: str) -> bool:
+    lost = set(modifiers) & {"C", "S"}
+    if key == "Space":
+        lost.discard("C")  # it sends NUL
+    return bool(lost) and (key in _CHARACTERS or key in _KEYPAD_FINALS)
 
 
-def typed_at_once(text: str) -> Keystrokes:
-    """Return the keystrokes that type all lines of a text at once, each line feed as Enter.
+def _code(key: str, protocol: Protocol, *, cursor_mode: bool, keypad_mode: bool) -> str:
+    """Return what a key sends."""
+    name = key
+    modifiers, key = _parts(name)
+    if _needs_protocol(modifiers, key):
+        return _code_in(protocol, name, modifiers, key)
+    number = 1 + sum(_MODIFIER_VALUES[modifier] for modifier in modifiers)
+    if key in _NUMBERS:
+        return f"\033[{_NUMBERS[key]};{number}~" if modifiers else f"\033[{_NUMBERS[key]}~"
+    if key in _FINALS:
+        if modifiers:
+            return f"\033[1;{number}{_FINALS[key]}"
+        if key in _IN_MODES:
+            return _IN_MODES[key] if cursor_mode or keypad_mode else f"\033[{_FINALS[key]}"
+        is_normal = key in _CURSOR_KEYS and not cursor_mode
+        return f"\033{'[' if is_normal else 'O'}{_FINALS[key]}"
+    prefix = "\033" if "M" in modifiers else ""
+    if key in _KEYPAD_FINALS and keypad_mode:
+        return f"{prefix}\033O{_KEYPAD_FINALS[key]}"
+    character = _CHARACTERS.get(key, key.removeprefix("KP"))
+    if "C" in modifiers and (key == "Space" or len(key) == 1):
+        character = chr(ord(character.upper()) & _CONTROL_BITS)
+    return prefix + character
 
-    Raises:
-        KeysError: The text is empty or too long, or contains a character that can't be typed.
-    """
-    check(text)
-    lines = text.removesuffix("\n")
-    keys = ("Enter",) if lines != text else ()
-    return Keystrokes(lines.replace("\n", "\r"), is_paste=False, keys=keys)
 
-
-def pasted(text: str, enters: int = 0) -> Keystrokes:
-    """Return the keystrokes that paste a text and press Enter after it.
-
-    Raises:
-        KeysError: The text contains the sequence that ends a paste.
-    """
-    if _PASTE_END in text:
-        raise KeysError(
-            "Parameter 'keys' contains ESC [ 201 ~, which would end the paste early and run the "
-            "rest. Remove it, or set literal to type the lines one by one."
-        )
-    return Keystrokes(text, is_paste=True, keys=("Enter",) * enters)
+def _code_in(protocol: Protocol, name: str, modifiers: str, key: str) -> str:
+    """Return what a key sends in a protocol."""
+    if protocol is Protocol.NONE:
+        plain = "M-" * ("M" in modifiers) + key
+        raise NoKeyCodeError(name, plain)
+    if key == "BTab":  # which is Shift and Tab
+        modifiers, key = f"{modifiers}S", "Tab"
+    number = 1 + sum(_MODIFIER_VALUES[modifier] for modifier in set(modifiers))
+    code = ord(_CHARACTERS.get(key) or key.removeprefix("KP"))
+    if protocol is Protocol.XTERM:
+        return f"\033[27;{number};{code}~"
+    return f"\033[{_KITTY_NUMBERS.get(key, code)};{number}u"

@@ -221,8 +221,8 @@ def _look_at_terminal(
     is_waiting = any(one.is_waiting for one in examined)
     found: list[int] = []
     # A program that another one asks something for has begun, and is at rest.
-    is_at_rest = bool(below) and not any(one.stat.state in "RD" for one in examined)
-    if outside and not is_waiting and is_at_rest:
+    nothing_runs = bool(below) and not any(one.stat.state in "RD" for one in examined)
+    if outside and not is_waiting and nothing_runs:
         found = outside.find(session_leader.tty)
         if runs:  # the time of a process examined before it began to wait stays the earlier one
             runs |= {pid: processes.run_ns(pid) for pid in found if pid not in runs}

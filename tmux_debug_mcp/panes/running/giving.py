@@ -34,7 +34,7 @@ from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_complete, may_go_on
 from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
-from tmux_debug_mcp.vt.keys import INTERRUPT
+from tmux_debug_mcp.vt.steps import INTERRUPT
 
 # How many calls may wait for their turn in one pane.
 MAX_WAITING = 16

@@ -27,8 +27,8 @@ from tmux_debug_mcp.errors import StorageError
 from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.client import ControlClient
-from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, encoded, one_line
+from tmux_debug_mcp.vt.steps import Keystrokes
 
 from .dialects import Shell
 
