@@ -214,3 +214,14 @@ async def test_advice_reads_what_is_left_out(tmp_path: Path, text: str) -> None:
     assert shown.endswith(rest)
     assert shown.removesuffix(rest).count("\n") <= 1
     assert (read.text + rest).endswith(shown)
+
+
+async def test_line_typed_for_a_command_that_is_too_long_is_divided(tmp_path: Path) -> None:
+    typed = b"$ . /run/tmux-debug-mcp-0-01234567/1.1-swift-otter\r\n"
+    mark = b"\033]7777;0123456789abcdef;S0;make everything\a"
+    log = log_of(tmp_path, typed + mark + b"done\r\n")
+
+    piece = await read_forward(log, 0, len(typed + mark), 5)
+
+    assert 0 < piece.end < log.size
+    assert len(piece.text) <= 5

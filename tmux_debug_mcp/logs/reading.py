@@ -204,7 +204,8 @@ async def read_forward(
         # It can't be divided where a line begins, so it is read up to fewer bytes.
         size = read.end - start
         stop = start + min(size * max_characters // max(len(shown), 1), size - 1)
-        data = data[: _outside_typed_line(log, start, stop) - start]
+        outside = _outside_typed_line(log, start, stop)
+        data = data[: (outside if outside < read.end else stop) - start]
 
 
 def _division(lines: Sequence[Line], max_characters: int, max_lines: float) -> tuple[int, int]:
