@@ -94,6 +94,13 @@ async def test_cursor_within_a_sequence_is_no_text(tmp_path: Path) -> None:
         assert (piece.text, piece.end) == ("", cursor)
 
 
+async def test_cursor_within_a_character_shows_all_of_it(tmp_path: Path) -> None:
+    log = log_of(tmp_path, "日本\r\n".encode())
+
+    for cursor in (1, 2):
+        assert (await read_forward(log, cursor, log.size, 100)).text == "日本\n"
+
+
 async def test_no_turn_looks_for_two_things_far_back_in_a_flood(tmp_path: Path) -> None:
     log = log_of(tmp_path, b"123456\n" * (10 << 17))
 

@@ -9,7 +9,12 @@ import re
 
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
-from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, only_appends, unfinished_sequence
+from tmux_debug_mcp.vt.sequences import (
+    MAX_HELD_BYTES,
+    only_appends,
+    unfinished_character_bytes,
+    unfinished_sequence,
+)
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Known, Log
@@ -90,7 +95,8 @@ def blank_transcript(log: Log, cursor: int) -> Transcript:
 
 def _blank(log: Log, cursor: int, before: bytes) -> Transcript:
     transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=sets_after(before), sequence=sequence_at(log, cursor))
+    begun = sequence_at(log, cursor) or before[len(before) - unfinished_character_bytes(before) :]
+    transcript.restore(sets=sets_after(before), sequence=begun)
     return transcript
 
 
