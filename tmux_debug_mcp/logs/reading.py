@@ -189,6 +189,7 @@ async def read_forward(
     most = math.inf if max_lines is None else max_lines
     # All of it at once: the log may be trimmed at each `await`.
     data = log.read(start, min(MAX_READ_BYTES, end - start))
+    limit = len(data)
     while True:
         read = await _read(log, start, data, max_characters, most)
         shown = read.text
@@ -201,11 +202,13 @@ async def read_forward(
                 return Piece(text_of(lines[:ending]), start, cursor, end - cursor)
         if is_all and fits:
             return Piece(shown, start, read.seen_to, end - read.end)
-        # It can't be divided where a line begins, so it is read up to fewer bytes.
+        # It can't be divided where a line begins, so it is read up to fewer bytes: about as many as
+        # fit, and soon far fewer, since much output may show little.
         size = read.end - start
-        stop = start + min(size * max_characters // max(len(shown), 1), size - 1)
-        outside = _outside_typed_line(log, start, stop)
-        data = data[: (outside if outside < read.end else stop) - start]
+        limit = min(size * max_characters // max(len(shown), 1), size - 1, limit)
+        outside = _outside_typed_line(log, start, start + limit) - start
+        data = data[: outside if outside < size else limit]
+        limit //= 2
 
 
 def _division(lines: Sequence[Line], max_characters: int, max_lines: float) -> tuple[int, int]:
