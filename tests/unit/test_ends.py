@@ -106,6 +106,16 @@ async def test_lines_that_are_asked_for_are_whole(tmp_path: Path) -> None:
         assert await read_last_lines(log, log.size, count, 400_000, is_raw=True) == (lines, True)
 
 
+async def test_last_line_is_found_though_only_lines_above_it_were_drawn_again(
+    tmp_path: Path,
+) -> None:
+    log = Log.create(tmp_path / "log", "mark")
+    again = b"".join(b"\033[2A\rone %d\r\ntwo %d\r\n" % (at, at) for at in range(50))
+    log.path.write_bytes(b"one\r\ntwo\r\nthree" + again)
+
+    assert await read_last_lines(log, log.size, 1, 16_000) == (["three"], True)
+
+
 async def test_lines_of_ours_are_told_from_the_same_text_of_a_program(tmp_path: Path) -> None:
     log = Log.create(tmp_path / "log", "mark")
     with log.path.open("ab") as file:

@@ -24,7 +24,7 @@ from tmux_debug_mcp.vt.marks import (
     without_paths,
 )
 from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, Line, text_of
-from tmux_debug_mcp.vt.sequences import ANSWERED, unfinished_character_bytes
+from tmux_debug_mcp.vt.sequences import ANSWERED, only_appends, unfinished_character_bytes
 
 from . import excerpts
 from .log import Log
@@ -316,13 +316,12 @@ async def read_end(
     while True:
         oldest = max(start, log.kept_from)
         begin = max(oldest, end - size)
-        lines = (
-            _raw_lines(log, begin, end)
-            if is_raw
-            else (await _read(log, begin, log.read(begin, end - begin))).lines
-        )
+        data = log.read(begin, end - begin)
+        lines = _raw_lines(log, begin, end) if is_raw else (await _read(log, begin, data)).lines
         text = text_of(lines)[:-1]
-        if begin == oldest or len(text) > max_characters or _count(text) > most:
+        # Output that moves may change a few of many lines, so it takes more to show the last ones.
+        is_much = is_raw or len(text) > most * _LINE_CHARACTERS or only_appends(data)
+        if begin == oldest or len(text) > max_characters or (_count(text) > most and is_much):
             break
         if size >= MAX_READ_BYTES:  # much was read that shows little, and it begins within a line
             rest = text_of(lines[1:])[:-1]
