@@ -120,8 +120,9 @@ class Grid:
         Rows below it are only those that were empty when the screen was forgotten.
         """
         row, *below = self._rows[self._row :]
-        is_last = all(other.is_old and not other.cells for other in below)
-        if self._column == 0 and is_last and not str(row) and self.scroll_region is None:
+        if self._column or self.scroll_region is not None or str(row):
+            return
+        if not [other for other in below if other.cells or not other.is_old]:  # faster than `all`
             row.begins_at = cursor
 
     def unmark_lines(self, index: int | None = None) -> None:
