@@ -331,7 +331,7 @@ async def read_end(
         size = min(size * 4, MAX_READ_BYTES)
     kept = excerpts.end_of(text, max_characters)
     while _count(kept) > most:
-        _, _, kept = kept.partition("\n")
+        *_, kept = kept.split("\n", int(_count(kept) - most))
     if len(kept) < len(text):
         begin = max(begin + 1, _start_of_end(lines, kept, end))
     return (RawPiece if is_raw else Piece)(kept, begin, end)
