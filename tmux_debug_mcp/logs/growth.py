@@ -98,7 +98,7 @@ class Subscription:
 
 
 class Retention:
-    """Trims logs and notes when they grew, at intervals while any of them does; else it sleeps.
+    """Trims logs and records when they grew, at intervals while any of them does; else it sleeps.
 
     Nothing is freed where the file system can't punch holes.
     Where the system has no inotify instance left, it trims at intervals all the time.

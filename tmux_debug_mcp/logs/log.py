@@ -248,7 +248,7 @@ class Log:
         return os.pread(self.fd, size, start)
 
     def trim(self, keep_bytes: int) -> bool:
-        """Free the disk space of all but the newest bytes and up to 4 KiB more. Cursors stay valid.
+        """Free the disk space of all but the newest bytes, in blocks of 4 KiB. Cursors stay valid.
 
         Returns False if the file system has no holes; everything is kept then.
         """

@@ -182,8 +182,8 @@ async def read_forward(
     Successive pieces, put together, are the whole text. A piece ends at `end`, or before what
     is unfinished there. It ends earlier where the text would get longer than `max_characters`
     (after a whole line if one fits), after `max_lines`, or after `MAX_READ_BYTES`. Where output
-    changes earlier lines, they are as they are left at the `end`, if a piece of them fits. Bytes
-    that are no longer kept are skipped.
+    changes earlier lines, they are as they are left at the `end`, if a piece of them fits; there
+    may then be more lines, which can't be read apart. Bytes that are no longer kept are skipped.
     """
     start = max(start, log.kept_from)
     most = math.inf if max_lines is None else max_lines

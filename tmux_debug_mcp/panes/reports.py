@@ -70,7 +70,7 @@ class Reason(StrEnum):
     IDLE = "idle"  # the pane was idle for `idle_s`
     REST = "rest"  # the pane is at rest
     LISTENS = "listens"  # a process of the pane listens on `port`
-    FLOODED = "flooded"  # more was printed than the log keeps, and no pattern was given
+    FLOODED = "flooded"  # more was printed than the log keeps, and there was no `pattern`
 
     # Of runs.
     DONE = "done"  # the command has ended by itself

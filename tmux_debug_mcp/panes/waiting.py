@@ -165,7 +165,7 @@ class EndOfWait:
         return Reason(moment.match) if moment.match else None
 
     def _exited(self, moment: Moment) -> Reason | Need | None:
-        """What a program has left running may still print, unless its failure is the news."""
+        """A failure or a loss ends the wait at once. Else what is left running may still print."""
         if moment.ending is None:
             return None
         if self._is_for_rest or self._early or moment.ending.exit_code != 0:

@@ -54,7 +54,7 @@ class TmuxHost:
         self._history_limit: int | None = None
         self._starting = anyio.Lock()
         self._client: ControlClient | None = None
-        self._served: anyio.Event | None = None  # set when nothing of the last server is left
+        self._served: anyio.Event | None = None  # set when the last server has been ended
         self._supervisors: set[Supervisor] = set()
 
     @property

@@ -199,7 +199,8 @@ def is_read(times: Times, before: Snapshot | None, now: Snapshot, typed_s: float
     """Return whether what was typed `typed_s` ago, right after a snapshot, has been read.
 
     It has left a trace then, or has had long enough to leave one. A trace is sure to come if the
-    terminal echoes keys, or if the program waited for single keys. None: nothing was typed.
+    terminal echoes keys, or if the program waited for single keys. `before` is None if nothing was
+    typed.
     """
     if before is None or now.wait_key != before.wait_key:
         return True
@@ -316,7 +317,8 @@ def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited
 
     A program that also does other things, such as one that prints a log or draws on a screen, gets
     `times.quiet_s` to act on the previous step. Where the kernel can't tell, the pane must be
-    quiet. The previous step was typed `waited_s` ago, right after the snapshot `before`.
+    quiet. The wait began `waited_s` ago; the previous step was typed right after the snapshot
+    `before`.
     """
     if activity.is_awaiting:
         return True

@@ -11,7 +11,7 @@ has begun the command, whatever the log, which may be late, has to say.
 
 Another program may have read the nonce before, or the shell may show it. So a mark alone ends
 nothing: it counts once the shell is done with the script, which the kernel tells. If there is more
-than one by then, the exit code is not known.
+than one by then, they don't tell the exit code, and the shell is asked.
 """
 
 import contextlib
