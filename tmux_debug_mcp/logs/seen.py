@@ -151,8 +151,10 @@ class Seen:
             self.items = in_pairs(self.items)
         parts = self.parts
         if sum(part.size for part in parts) > 2 * KEPT_CHARACTERS:
-            for part in parts:
-                part.keep(KEPT_CHARACTERS // len(parts))
+            room = KEPT_CHARACTERS
+            for count, part in enumerate(sorted(parts, key=lambda part: part.size)):
+                part.keep(room // (len(parts) - count))  # what short ones leave is for long ones
+                room -= part.size
         self.items += [*frames, Part(start)]
 
     def with_open(self, lines: Sequence[Line]) -> "Seen":
