@@ -29,9 +29,8 @@ async def test_shell_is_used_the_moment_it_was_created(tools: Tools, shell: str)
         pane_id = await tools.create(SHELLS[shell], cwd="/")
         assert (await run(tools, "echo first", pane_id))[0] == "first\n"
         pane_id = await tools.create(SHELLS[shell], cwd="/")
-        await tools.send(
-            pane_id, "echo $((20 + 3)) Enter" if shell != "fish" else "math 20 + 3 Enter"
-        )
+        keys = "echo $((20 + 3)) Enter" if shell != "fish" else "math 20 + 3 Enter"
+        await tools.send(pane_id, keys, timeout_s=PATIENCE_S)
         screen = await tools.shows(pane_id, "\n23")
         assert screen.count("20 + 3") == 1, screen
 

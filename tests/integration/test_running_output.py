@@ -324,6 +324,7 @@ async def test_path_of_such_a_file_stays_where_a_program_prints_it(
 async def test_command_is_read_from_a_cursor_without_the_prompt_before_it(tools: Tools) -> None:
     pane_id = await tools.create("bash --norc")
     await run(tools, "echo first", pane_id)
+    await tools.shows(pane_id, "first\nbash-")  # a run may end before the next prompt
     cursor = (await tools.state(pane_id))["cursor"]
     await run(tools, "seq 200", pane_id)
     text = (await tools.blocks("capture_pane", pane_id=pane_id, since=cursor))[0]

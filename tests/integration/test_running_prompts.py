@@ -98,7 +98,7 @@ async def test_run_sees_the_exit_code_of_what_was_typed(tools: Tools, shell: str
     # Shells set it to 130 when C-c clears a line, so that is not pressed at a new prompt.
     pane_id = await tools.create(SHELLS[shell])
     for code in (7, 8):
-        await tools.send(pane_id, _exits_with(shell, code) + " Enter")
+        await tools.send(pane_id, _exits_with(shell, code) + " Enter", timeout_s=PATIENCE_S)
         assert (await run(tools, _status(shell), pane_id))[0] == f"{code}\n"
 
     assert "^C" not in (await tools.blocks("capture_pane", pane_id=pane_id))[0]
