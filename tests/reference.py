@@ -12,7 +12,7 @@ from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.panes import creation, engine, people, recording, reports
 from tmux_debug_mcp.panes.running import giving, runs
 from tmux_debug_mcp.tmux import host, users_server
-from tmux_debug_mcp.tools import debug, tabs, users_tabs
+from tmux_debug_mcp.tools import captures, tabs, users_tabs
 from tmux_debug_mcp.tools.arguments import (
     MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
@@ -111,7 +111,7 @@ def _limits_of_arguments() -> list[Limit]:
 
 
 def _limits_of_texts() -> list[Limit]:
-    assert searching.MAX_FOUND_CHARACTERS == debug.MAX_CHARACTERS
+    assert searching.MAX_FOUND_CHARACTERS == captures.MAX_CHARACTERS
     in_the_middle = "a quarter from the beginning and the rest from the end"
     with_since = "with `since` all from the beginning, and the cursor to go on from is returned"
     asked = f"{reports.MAX_ASKED_CHARACTERS:,} characters"
@@ -120,9 +120,9 @@ def _limits_of_texts() -> list[Limit]:
         ("lines of a capture", f"{MAX_TEXT_LINES:,}"),
         (
             "text of a capture",
-            f"{debug.MAX_CHARACTERS:,} characters, {in_the_middle}; {with_since}",
+            f"{captures.MAX_CHARACTERS:,} characters, {in_the_middle}; {with_since}",
         ),
-        ("text of `tmux_run`", f"{debug.MAX_CHARACTERS:,} characters, {in_the_middle}"),
+        ("text of `tmux_run`", f"{captures.MAX_CHARACTERS:,} characters, {in_the_middle}"),
         ("text of a wait, or with `wait_for`", f"{asked}, {in_the_middle}"),
         (
             "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",

@@ -120,6 +120,8 @@ class Times:
     again_s: float = 1.0
     # Interval between trims while a log grows. A terminal prints at most 40 MB a second.
     trim_s: float = 0.25
+    # Interval of looks at several logs that grow, so that the order of what they print is known.
+    order_s: float = 0.005
 
     # Stopping a program. Results name the first time.
     stop_s: float = 5.0

@@ -183,7 +183,7 @@ def test_capture_takes_its_flags_with_a_moment(with_words: Shell) -> None:
         return with_words.run("capture", "words", "--at", "-0s", *flags)
 
     assert at_end("--lines", "1").stdout == "three\n"
-    assert at_end("--ansi").stdout.split() == ["one", "two", "three"]
+    assert at_end("--view", "ansi").stdout.split() == ["one", "two", "three"]
     assert at_end("-q").stderr == ""
     assert json.loads(at_end("--json").stdout)["text"].split() == ["one", "two", "three"]
 

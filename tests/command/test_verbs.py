@@ -319,7 +319,7 @@ def test_no_control_character_of_a_program_reaches_standard_output(shell: Shell)
     assert shell.out("create", "--name", "one", f"{show}; exec cat") == shown
     assert shell.out("wait", "one", "--pattern", r"^C1: 0mxyz\.$", "--since", "0") == shown
     assert shell.out("capture", "one", "--since", "0") == shown
-    assert shell.out("capture", "one", "--pattern", "mxyz") == f"[at cursor 0]\n{shown}"
+    assert shell.out("capture", "one", "--pattern", "mxyz") == f"0: {shown}"
     assert shell.out("run", show) == shown
     name = "\x9b31mred\x7f"
     in_json = shell.out("create", "--json", "--timeout", "0", f"exec cat # {name}")

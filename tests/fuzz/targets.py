@@ -335,8 +335,9 @@ async def _read(log: Log, start: int, size: int) -> None:
         cursor = piece.end
     assert len((await read_end(log, start, end, size)).text) <= size
     everything = compiled("pattern", "^.", is_for_bytes=True)
-    excerpt, count = await search(log, start, end, everything, 1000)
-    assert bool(count) == bool(excerpt.lines)
+    found = await search(log, start, end, everything, 1000)
+    assert bool(found.matches) == bool(found.lines)
+    assert all(start <= line.start <= line.end <= end for line in found.lines)
 
 
 def greeting(data: bytes) -> None:

@@ -80,7 +80,7 @@ async def test_colours_are_kept_only_when_asked_for(tools: Tools) -> None:
     await tools.shows(pane_id, "red")
 
     assert await tools.capture(pane_id) == "red"
-    assert (await tools.capture(pane_id, ansi=True)).startswith("\033[31mred")
+    assert (await tools.capture(pane_id, view="ansi")).startswith("\033[31mred")
 
 
 async def test_text_is_utf8_without_any_locale(tools: Tools, settings: Settings) -> None:
@@ -208,7 +208,7 @@ async def test_line_drawing_is_captured_as_what_is_seen(tools: Tools) -> None:
     )
 
     assert await tools.capture(pane_id) == "red┌──┐ lqqk"
-    assert await tools.capture(pane_id, ansi=True) == "\033[31mred┌──┐\033[39m lqqk"
+    assert await tools.capture(pane_id, view="ansi") == "\033[31mred┌──┐\033[39m lqqk"
 
 
 async def test_capture_takes_one_round_trip_to_tmux(
@@ -316,3 +316,35 @@ async def test_since_has_the_tabs_blanks_and_code_points_that_tmux_changes(
         # Characters may lack their last code points.
         missing = iter(line)
         assert all(character in missing for character in shown)
+
+
+async def test_screen_is_shown_as_a_person_sees_it(tools: Tools) -> None:
+    # What wraps is not joined, and blank rows within stay.
+    command = f"seq 40; printf '\\n%s+\\nprompt> ' {'x' * 30}; read -r answer"
+    pane_id = await tools.create(command, size="20x10", wait_for="prompt>")
+    text, status = await tools.blocks("capture_pane", pane_id=pane_id, view="screen")
+
+    rows = [*map(str, range(35, 41)), "", "x" * 20, "x" * 10 + "+", "prompt>"]
+    assert text.split("\n") == rows
+    assert "; screen 20x10, cursor at row 10, column 9; " in status
+
+
+async def test_screen_of_a_program_that_draws_is_shown_whole(tools: Tools) -> None:
+    pane_id = await tools.create("seq -f 'row %.0f' 1 9 | less -c", size="30x12", wait_for="row 9")
+    shown = await tools.capture(pane_id, view="screen")
+
+    assert [f"row {number}" for number in range(1, 10)] == shown.split("\n")[:9]
+    assert len(shown.split("\n")) == 12
+    # It counts as shown: an observation then tells only what has changed.
+    assert "[screen unchanged]" in await tools.blocks("wait", pane_id=pane_id, timeout_s=0)
+
+
+async def test_screen_of_a_pane_that_is_gone_is_the_last_one(tools: Tools) -> None:
+    pane_id = await tools.create("echo last; sleep 60", wait_for="last")
+    [pane] = tools.engine.panes
+    await pane.client.run(("kill-server",))
+    await tools.exited(pane_id)
+    text, status = await tools.blocks("capture_pane", pane_id=pane_id, view="screen")
+
+    assert text == "last"
+    assert "; screen 200x50; " in status

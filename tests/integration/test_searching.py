@@ -22,43 +22,53 @@ async def found(tools: Tools, **arguments: object) -> tuple[list[str], str]:
     return text.split("\n"), status
 
 
-async def test_lines_that_match_are_found_with_those_around_them(tools: Tools) -> None:
+async def test_lines_that_match_are_found_behind_their_cursors(tools: Tools) -> None:
     await tools.create(LINES, timeout_s=PATIENCE_S)
     lines, status = await found(tools, pattern="^ERROR")
 
-    assert [line.rstrip("x").rstrip() for line in lines if not line.startswith("[at cursor ")] == [
-        *("line 4", "line 5", "ERROR at 5", "line 6", "line 7"),
-        *("line 9999", "line 10000", "ERROR at 10000", "line 10001", "line 10002"),
-        *("line 19997", "line 19998", "ERROR at 19998", "line 19999"),
+    places = [re.fullmatch(r"(\d+): (ERROR at \d+)", line) for line in lines]
+    assert [place and place[2] for place in places] == [
+        "ERROR at 5",
+        "ERROR at 10000",
+        "ERROR at 19998",
     ]
     assert "; 3 lines match; " in status
-    cursors = [int(cursor) for cursor in re.findall(r"\[at cursor (\d+)\]", "\n".join(lines))]
-    text = await tools.capture("debug-1", since=cursors[1])
-    assert text.startswith("line 9999 ")
+    for place in filter(None, places):
+        assert await tools.capture("debug-1", since=int(place[1]), lines=1) == f"{place[2]}\n"
 
 
-async def test_newest_lines_are_found_and_neighbours_stand_once(tools: Tools) -> None:
+async def test_lines_around_those_that_match_stand_once_as_in_grep(tools: Tools) -> None:
+    await tools.create(LINES, timeout_s=PATIENCE_S)
+    lines, status = await found(tools, pattern="^ERROR|^line 10001", context=1)
+
+    assert [re.sub(r"^\d+|[ x]+$", "", line) for line in lines] == [
+        *("- line 5", ": ERROR at 5", "- line 6"),
+        "[...]",
+        *("- line 10000", ": ERROR at 10000", ": line 10001", "- line 10002"),
+        "[...]",
+        *("- line 19998", ": ERROR at 19998", "- line 19999"),
+    ]
+    assert "; 4 lines match; " in status
+    first = re.match(r"\d+", lines[0])
+    assert first
+    assert (await tools.capture("debug-1", since=int(first[0]))).startswith("line 5 ")
+
+
+async def test_newest_lines_are_found(tools: Tools) -> None:
     await tools.create(LINES, timeout_s=PATIENCE_S)
     lines, status = await found(tools, pattern="^line 1999", lines=4)
 
-    assert [line.split()[1] for line in lines if line.startswith("line")][-4:] == [
-        "19996",
-        "19997",
-        "19998",
-        "19999",
-    ]
-    assert len({line for line in lines if line.startswith("line")}) == len(lines) - 2
+    assert [line.split()[2] for line in lines] == ["19996", "19997", "19998", "19999"]
     assert "; the newest 4 lines that match; " in status
-    assert sum(line.startswith("[at cursor") for line in lines) == 1
 
 
 async def test_colours_and_what_was_overwritten_do_not_hide_or_show_a_line(tools: Tools) -> None:
     program = "printf '\\033[1mbo\\033[0mld\\n10%%\\r20%%\\rready\\ntypo\\b\\b\\b\\bright\\n'"
     await tools.create(program, timeout_s=PATIENCE_S)
 
-    assert "bold" in (await found(tools, pattern="^bold$"))[0]
-    assert "ready" in (await found(tools, pattern="^ready$"))[0]
-    assert "right" in (await found(tools, pattern="^right$"))[0]
+    for word in ("bold", "ready", "right"):
+        [line], _ = await found(tools, pattern=f"^{word}$")
+        assert line.endswith(f": {word}")
     assert (await found(tools, pattern="10%"))[1].startswith("[debug-1 exited")
     assert "no line matches" in (await found(tools, pattern="10%"))[1]
 
@@ -76,9 +86,12 @@ async def test_search_begins_at_a_cursor(tools: Tools) -> None:
     [
         ({"pattern": "("}, "is not an RE2 regular expression"),
         (
-            {"pattern": "x", "ansi": True},
-            "Parameter 'ansi' is for the screen, and can't be combined with parameter 'pattern'",
+            {"pattern": "x", "view": "ansi"},
+            "Parameter 'view' is 'ansi', which shows the pane as it is now. Omit it, or parameter",
         ),
+        ({"view": "screen", "lines": 5}, "or parameter 'lines'."),
+        ({"view": "rows"}, "It must be one of lines, screen, ansi"),
+        ({"context": 2}, "Give 'pattern', too."),
         ({"pattern": "x", "since": 99}, "Parameter 'since' is 99, but the pane's cursor is"),
         ({"pattern": ""}, "Parameter 'pattern' is"),
     ],
@@ -95,7 +108,7 @@ async def test_result_is_bounded_and_keeps_the_newest(tools: Tools) -> None:
     lines, _ = await found(tools, pattern="0 x", lines=1000)
 
     assert sum(map(len, lines)) <= 40_000
-    assert lines[-2].startswith("ERROR at 19998") or lines[-1].startswith("line 1999")
+    assert re.match(r"\d+: line 1999", lines[-1])
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.tools.toolset import TOOLSETS, Toolset, choose
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
-MAX_BYTES = {"debug": 6600, "tabs": 5000, "terminal": 5000, "tmux": 8000}
+MAX_BYTES = {"debug": 7000, "tabs": 5000, "terminal": 5000, "tmux": 8000}
 
 _OF_RUNS = {
     BusyError,

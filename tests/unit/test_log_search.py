@@ -27,8 +27,7 @@ def log_of(directory: Path, data: bytes) -> Log:
 async def matching(log: Log, pattern: str) -> int:
     """Return how many lines match."""
     expression = compiled("pattern", pattern, is_for_bytes=True)
-    _, count = await search(log, 0, log.size, expression, 1000)
-    return count
+    return len((await search(log, 0, log.size, expression, 1000)).matches)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +68,9 @@ async def test_line_is_found_as_a_terminal_shows_it(
     if b"\n" in line:  # what surrounds a line is counted in line feeds
         return
     expression = compiled("pattern", "^last$", is_for_bytes=True)
-    excerpt, _ = await search(log, 0, log.size, expression, 1)
-    assert excerpt.lines[1:] == ["first", shown, "last"]
+    found = await search(log, 0, log.size, expression, 1, context=2)
+    assert [line.text for line in found.lines] == ["first", shown, "last"]
+    assert [found.is_match(line) for line in found.lines] == [False, False, True]
 
 
 PARTS = [

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clocks import VirtualClock
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,6 +138,60 @@ def test_clock_that_is_set_does_not_change_for_how_long_a_log_is_quiet(
     quiet_s = log.quiet_s()
     assert 0 <= quiet_s <= time.monotonic() - begin
     assert quiet_s < log.quiet_s()
+
+
+@pytest.fixture
+async def watched(tmp_path: Path, clock: VirtualClock) -> Log:
+    """A log that was looked at long ago."""
+    log = Log.create(tmp_path / "watched", "0123456789abcdef", clock)
+    log.note_growth()
+    await clock.advance(60.0)
+    return log
+
+
+async def grow(
+    log: Log, clock: VirtualClock, after_s: float, late_s: float = 0.001, **woken: bool
+) -> bool:
+    """Have a log grow some time after a look, before another; return whether it is known when."""
+    await clock.advance(after_s)
+    append(log, b"line\r\n")
+    os.utime(log.fd, (clock.wall(), clock.wall()))
+    await clock.advance(late_s)
+    assert log.note_growth(**woken)
+    return log.timing.is_known(log.size)
+
+
+async def test_it_is_known_when_a_log_grew_that_was_looked_at_a_moment_before(
+    watched: Log, clock: VirtualClock
+) -> None:
+    assert not await grow(watched, clock, 0.0)
+    assert await grow(watched, clock, 0.004)
+    assert not await grow(watched, clock, 0.040)
+    assert await grow(watched, clock, 0.001, late_s=0.040)  # the file has the time
+
+
+async def test_it_is_known_when_a_log_grew_whose_growth_woke_us_at_once(
+    watched: Log, clock: VirtualClock
+) -> None:
+    assert await grow(watched, clock, 0.0, has_just_begun=True)
+    assert not await grow(watched, clock, 60.0, late_s=0.040, has_just_begun=True)
+
+
+async def test_logs_that_are_looked_at_late_are_told_apart_by_the_time_of_their_files(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    logs = [Log.create(tmp_path / name, "0123456789abcdef", clock) for name in ("one", "two")]
+    for log in logs:
+        log.note_growth()
+    for log in logs:
+        append(log, b"line\r\n")
+        os.utime(log.fd, (clock.wall(), clock.wall()))
+        await clock.advance(0.02)
+    for log in reversed(logs):
+        log.note_growth()
+
+    first, second = (log.began_at() + log.timing.time_of(log.size) for log in logs)
+    assert second - first == pytest.approx(0.02)
 
 
 async def test_trimmed_log_keeps_its_end_at_the_same_cursor(log: Log) -> None:

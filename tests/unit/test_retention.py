@@ -114,11 +114,15 @@ async def test_lines_that_are_found_are_whole(log: Log, turns: int) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(trim_later)
         pattern = compiled("pattern", "00 x", is_for_bytes=True)
-        excerpt, count = await search(log, 0, log.size, pattern, 60)
+        found = await search(log, 0, log.size, pattern, 60, context=2)
         tasks.cancel_scope.cancel()
 
-    shown = [line for line in excerpt.text.split("\n") if not line.startswith("[")]
+    shown = [line.text for line in found.lines]
     assert set(shown) <= set(LINES)
+    assert [line.start for line in found.lines] == [
+        LINES.index(text) * LINE_BYTES for text in shown
+    ]
+    count = len(found.matches) - found.left_out
     assert sum("00 x" in line for line in shown) == count >= 1
-    # Two lines stand around each that matches, where only a few do.
-    assert (len(shown) >= 3 * count) if count <= 5 else (len(shown) == count)
+    assert [("00 x" in line.text) for line in found.lines] == list(map(found.is_match, found.lines))
+    assert len(shown) >= 3 * count

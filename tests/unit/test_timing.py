@@ -1,5 +1,7 @@
 """When a log grew: the timing, as values and as the text of a file."""
 
+from itertools import pairwise
+
 import pytest
 
 from tmux_debug_mcp.logs.timing import Resize, Timing
@@ -7,11 +9,12 @@ from tmux_debug_mcp.logs.timing import Resize, Timing
 
 def recorded() -> tuple[Timing, str]:
     timing = Timing(1_700_000_000.25)
-    text = timing.begin(80, 24)
-    text += timing.grow(0.5, 100)
-    text += timing.resize(1.0, 130, 100, 30)
-    text += timing.grow(2.0, 200)
-    return timing, text
+    timing.begin(80, 24)
+    timing.grow(0.5, 100)
+    text = timing.entries()
+    timing.resize(1.0, 130, 100, 30)
+    timing.grow(2.0, 200)
+    return timing, text + timing.entries()
 
 
 def test_text_is_script1s_advanced_format() -> None:
@@ -69,16 +72,35 @@ def test_time_of_a_cursor(cursor: int, at_s: float) -> None:
 def test_nothing_is_noted_where_nothing_was_printed() -> None:
     timing, _ = recorded()
 
-    assert timing.grow(3.0, 200) == ""
+    timing.grow(3.0, 200)
+    assert timing.entries() == ""
     assert timing.cursor_at(3.0) == 200
 
 
-def test_samples_of_a_program_that_prints_all_day_become_rarer() -> None:
+def test_entries_and_notes_of_a_program_that_prints_all_day_become_rarer() -> None:
     timing = Timing(0.0)
-    for number in range(86_400 * 4):
-        timing.grow(number / 4, number + 1)
+    entries = 0
+    for number in range(86_400 * 10):
+        timing.grow(number / 10, number + 1)
+        entries += timing.entries(is_settled=False).count("\n")
 
-    assert 30_000 < len(timing.times) < 60_000
+    assert 60_000 < entries < 110_000
+    assert 16_000 < len(timing.times) <= 32_768
+    assert timing.times == sorted(timing.times)
+    # The newest are as fine as they were noted, and none is lost that a moment could be told by.
+    assert timing.times[-10_000:] == [number / 10 for number in range(854_000, 864_000)]
+    assert max(later - at for at, later in pairwise(timing.times)) < 60
+    assert all(after <= at for after, at in zip(timing.afters, timing.times, strict=True))
+
+
+def test_it_is_known_when_a_byte_came_where_the_log_was_looked_at_often() -> None:
+    timing = Timing(0.0)
+    timing.grow(1.0, 10, 0.996)
+    timing.grow(2.0, 20, 1.9)
+    timing.grow(3.0, 30)
+
+    known = {cursor: timing.is_known(cursor) for cursor in (1, 10, 11, 20, 30, 99)}
+    assert known == {1: True, 10: True, 11: False, 20: False, 30: False, 99: False}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +148,7 @@ def test_entry_that_makes_no_sense_is_passed_over(line: str) -> None:
 
     timing.read(f"{line}\nO 1.0 5\n")
 
-    assert timing == Timing(7.0, 80, 24, [1.0], [5], [], 1.0)
+    assert timing == Timing(7.0, 80, 24, [1.0], [5], [0.0])
 
 
 def test_sizes_that_are_read_are_limited() -> None:

@@ -4,6 +4,7 @@ Both use inotify, or poll where the system has no instance left. With inotify, n
 log grows.
 """
 
+import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -98,19 +99,25 @@ class Subscription:
 
 
 class Retention:
-    """Trims logs and records when they grew, at intervals while any of them does; else it sleeps.
+    """Notes when logs grow, and trims them and keeps their timing at intervals while any does.
 
-    Nothing is freed where the file system can't punch holes.
-    Where the system has no inotify instance left, it trims at intervals all the time.
+    Several logs are looked at so often that the order is known in which they grow. While none
+    grows, nothing runs, unless the system has no inotify instance left: then it looks at intervals
+    all the time. Nothing is freed where the file system can't punch holes.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._inotify = files.open_inotify()
         self._logs: set[Log] = set()
+        self._watched: dict[int, Log] = {}
+        # Logs that are not watched, with the moment when they were last seen to grow.
+        self._growing: dict[Log, float] = {}
+        self._untrimmed: set[Log] = set()
+        self._next_look: asyncio.TimerHandle | None = None
 
     def add(self, log: Log) -> None:
-        """Trim a log from now on, until it is closed."""
+        """Look after a log from now on, until it is closed."""
         self._logs.add(log)
         self._watch(log)
 
@@ -121,38 +128,62 @@ class Retention:
             self._inotify = -1
 
     async def serve(self) -> None:
-        """Trim until cancelled."""
-        while True:
-            if self._inotify >= 0:
-                await anyio.wait_readable(self._inotify)
-                files.read_watches(self._inotify)
-            for log in self._logs:
-                log.note_growth()
-            sizes: dict[Log, int] = {}
-            is_growing = True
-            while is_growing:
+        """Look after the logs until cancelled."""
+        try:
+            while True:
+                if self._inotify >= 0 and not self._growing:
+                    await anyio.wait_readable(self._inotify)
+                    self._look()
                 await self._clock.sleep(self._clock.times.trim_s)
-                self._logs = {log for log in self._logs if not log.is_closed}
+                self._look()
                 self.trim()
-                for log in self._logs:
-                    log.note_growth()
-                last_sizes = sizes
-                sizes = {log: log.size for log in self._logs}
-                is_growing = sizes != last_sizes
-            for log in self._logs:
+        finally:
+            if self._next_look:
+                self._next_look.cancel()
+
+    def _look(self) -> None:
+        """Note which logs have grown. Those that no longer grow are watched instead."""
+        if self._next_look:
+            self._next_look.cancel()
+        now, times = self._clock.now(), self._clock.times
+        if self._inotify >= 0:
+            for number in files.read_watches(self._inotify):
+                log = self._watched.pop(number, None)
+                if log:
+                    log.note_growth(has_just_begun=True)
+                    self._growing[log] = now
+        for log, grew_at in list(self._growing.items()):
+            if log.note_growth():
+                self._growing[log] = now
+            elif log.is_closed:
+                del self._growing[log]
+            elif now - grew_at > times.max_look_s:
                 self._watch(log)
+        self._untrimmed.update(self._growing)
+        # A task that sleeps so often would take twice the time.
+        if len(self._logs) > 1 and self._growing and self._inotify >= 0:
+            loop = asyncio.get_running_loop()
+            self._next_look = loop.call_later(times.order_s, self._look)
 
     def trim(self) -> None:
         """Trim all logs to `MAX_LOG_BYTES`, or to less if together they exceed `MAX_LOGS_BYTES`."""
+        self._logs = {log for log in self._logs if not log.is_closed}
         sizes = [log.kept_bytes for log in self._logs]
         keep_bytes = fair_share(sizes, MAX_LOG_BYTES, MAX_LOGS_BYTES)
         for log in self._logs:
             log.trim(keep_bytes)
+        for log in self._untrimmed & self._logs:
+            log.keep_timing(is_settled=log not in self._growing)
+        self._untrimmed.clear()
 
     def _watch(self, log: Log) -> None:
         """Watch for the next write to a log, and note what was written before."""
-        if self._inotify >= 0:
-            files.watch(self._inotify, log.fd, once=True)
+        watch = files.watch(self._inotify, log.fd, once=True) if self._inotify >= 0 else -1
+        if watch >= 0:
+            self._watched[watch] = log
+            self._growing.pop(log, None)
+        else:
+            self._growing.setdefault(log, self._clock.now())
         log.note_growth()
 
 

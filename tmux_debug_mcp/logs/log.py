@@ -19,7 +19,7 @@ from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .timing import MAX_TIMING_BYTES, Timing
+from .timing import KNOWN_S, MAX_TIMING_BYTES, Timing
 
 # We search for the end mark backwards, in pieces that overlap by the length of a mark. Retention
 # keeps less than this, unless the file system has no holes.
@@ -138,6 +138,7 @@ class Log:
         if self._status_at_close:
             return
         self.note_growth()
+        self.keep_timing()
         self._status_at_close = os.fstat(self.fd)
         os.close(self.fd)
         self.fd = -1
@@ -147,24 +148,30 @@ class Log:
     def begin(self, columns: int, rows: int) -> None:
         """Set the terminal's first size, which decides where lines wrap."""
         self.columns, self.rows = columns, rows
-        self._keep_timing(self.timing.begin(columns, rows))
+        self.timing.begin(columns, rows)
+        self.keep_timing()
 
     def resize(self, columns: int, rows: int) -> None:
         """Record a new size of the terminal."""
         self.columns, self.rows = columns, rows
-        age_s = self._clock.now() - self._made_at
-        self._keep_timing(self.timing.resize(age_s, self.size, columns, rows))
-
-    def note_growth(self) -> None:
-        """Note the present size and time in `timing`, unless the log is only read."""
-        if self._is_new:
-            age_s = self._clock.now() - self._made_at
-            self._keep_timing(self.timing.grow(age_s, self.size))
+        self.note_growth()
+        self.timing.resize(self._clock.now() - self._made_at, self.size, columns, rows)
+        self.keep_timing()
 
     def age_s(self, cursor: int) -> float:
         """Return how long ago all bytes before a cursor were there, in seconds, as far as noted."""
         self.note_growth()
         return self._clock.now() - self._made_at - self.timing.time_of(cursor)
+
+    def began_at(self) -> float:
+        """Return when the log was made, in seconds since the epoch.
+
+        The system's clock may have been set since. Logs that were made by one server can be
+        compared all the same, since that of a new one is reckoned from now.
+        """
+        if not self._is_new:
+            return self.timing.began_at
+        return self._clock.wall() - (self._clock.now() - self._made_at)
 
     def read_timing(self, began_at: float) -> None:
         """Read the timing from the file beside a kept log, if there is one.
@@ -177,14 +184,19 @@ class Log:
             with open(fd, "rb") as file:
                 self.timing.read(file.read(MAX_TIMING_BYTES).decode(errors="replace"))
 
-    def _keep_timing(self, lines: str) -> None:
-        if not (lines and self._keeps_timing):
+    def keep_timing(self, *, is_settled: bool = True) -> None:
+        """Write to the file beside the log what was noted of its growth, if there is one.
+
+        That is all if the log `is_settled`: it may not grow for a long time.
+        """
+        entries = self.timing.entries(is_settled=is_settled) if self._keeps_timing else ""
+        if not entries:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         with contextlib.suppress(OSError):  # a full disk costs the times, not the log
             fd = os.open(timing_path(self.path), flags, 0o600)
             with open(fd, "ab", 0) as file:
-                file.write(lines.encode())
+                file.write(entries.encode())
 
     @property
     def is_closed(self) -> bool:
@@ -202,19 +214,32 @@ class Log:
         return self._status().st_mtime
 
     def quiet_s(self) -> float:
-        """Return the seconds since the log grew, or since it was made if it is empty.
+        """Return the seconds since the log grew, or since it was made if it is empty."""
+        self.note_growth()
+        return self._looked_at - self._grew_at
 
-        The file's time is limited to between the last call and this one, since the system's clock
-        may have been set meanwhile.
+    def note_growth(self, *, has_just_begun: bool = False) -> bool:
+        """Return whether the log has grown since the last call; if so, note when in `timing`.
+
+        With `has_just_begun`, it has not before the last moments.
         """
-        status = self._status()
-        now = self._clock.now()
-        if status.st_size != self._size_at_look:
-            grew_at = now - (self._clock.wall() - status.st_mtime)
-            self._grew_at = min(max(grew_at, self._looked_at), now)
-            self._size_at_look = status.st_size
-        self._looked_at = now
-        return now - self._grew_at
+        # Where several logs grow, this is called hundreds of times a second. A seek is faster than
+        # all facts of the file.
+        size = self.size if self.is_closed else os.lseek(self.fd, 0, os.SEEK_END)
+        looked_at, self._looked_at = self._looked_at, self._clock.now()
+        if size == self._size_at_look:
+            return False
+        now = grew_at = self._looked_at
+        if now - looked_at > KNOWN_S:
+            # Within these limits, since the system's clock may have been set meanwhile.
+            written_at = now - (self._clock.wall() - self.written_at)
+            grew_at = min(max(written_at, looked_at), now)
+        self._size_at_look, self._grew_at = size, grew_at
+        if self._is_new:
+            is_prompt = has_just_begun and now - grew_at <= KNOWN_S
+            after = grew_at if is_prompt else looked_at
+            self.timing.grow(grew_at - self._made_at, size, after - self._made_at)
+        return True
 
     @property
     def kept_bytes(self) -> int:

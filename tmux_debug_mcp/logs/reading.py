@@ -8,6 +8,7 @@ each `await`, the log may be trimmed.
 import itertools
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -95,6 +96,42 @@ class RawPiece(Piece):
 async def clean_text(log: Log, start: int, data: bytes) -> str:
     """Return the clean text of bytes that were read at a cursor."""
     return (await _read(log, start, data)).text
+
+
+class LogLine(NamedTuple):
+    """A line of a log as clean text, and the cursors where it begins and ends."""
+
+    text: str
+    start: int
+    end: int
+
+
+async def lines_at(log: Log, start: int, data: bytes) -> list[LogLine]:
+    """Return the clean lines of bytes that were read at a cursor; an empty last one is none.
+
+    A line that can't be read apart from those before it begins where the first of them does.
+    """
+    texts, begins = [""], [start]
+    goes_on = True
+    for line in (await _read(log, start, data)).lines:
+        if not goes_on:
+            texts.append("")
+            begins.append(line.begins_at or begins[-1])
+        texts[-1] += line.text
+        goes_on = line.goes_on
+    if not texts[-1]:
+        texts.pop()
+    ends = [*begins, start + len(data)]
+    return [
+        LogLine(text, begin, ends[bisect_right(begins, begin)])
+        for text, begin in zip(texts, begins, strict=False)
+    ]
+
+
+async def last_lines_at(log: Log, end: int, max_characters: int, max_lines: int) -> list[LogLine]:
+    """Return the last clean lines before a cursor, as many as fit, with their cursors."""
+    piece = await read_end(log, 0, end, max_characters, max_lines)
+    return await lines_at(log, piece.start, log.read(piece.start, end - piece.start))
 
 
 async def end_of_line(log: Log, start: int, end: int, text: str) -> int:

@@ -9,6 +9,7 @@ erase again, as progress bars do, is not written to it.
 import functools
 import itertools
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,16 +18,12 @@ from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
 from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .excerpts import Excerpt, cut_in_the_middle, joined, note
 from .log import Log
 from .pacing import pieces, work_of
 from .positioning import sequence_at
-from .reading import clean_text
+from .reading import LogLine, lines_at
 
 MAX_FOUND_CHARACTERS = 16_000
-# Lines that are shown before and after a line that matches, where only a few do.
-_CONTEXT_LINES = 2
-_MAX_WITH_CONTEXT = 5
 _PIECE_BYTES = 1 << 15
 # How far to look for the beginning of a line, and for the lines around it.
 _MAX_LINE_BYTES = 1 << 14
@@ -54,50 +51,67 @@ class _Match(NamedTuple):
     offset: int
 
 
+class Found(NamedTuple):
+    """What a search has found, oldest first.
+
+    Attributes:
+        groups: The lines that match, each with those around it; where these overlap or adjoin, they
+            make one group.
+        matches: Where the pattern matches: a cursor within each line, the oldest first. Older ones
+            than those of the groups are those for which there is no room.
+    """
+
+    groups: Sequence[Sequence[LogLine]]
+    matches: Sequence[int]
+
+    @property
+    def lines(self) -> list[LogLine]:
+        """The lines of all groups."""
+        return [line for group in self.groups for line in group]
+
+    @property
+    def left_out(self) -> int:
+        """How many lines match for which there is no room."""
+        return bisect_left(self.matches, self.groups[0][0].start) if self.groups else 0
+
+    def is_match(self, line: LogLine) -> bool:
+        """Return whether the line matches, or else stands near one that does."""
+        return bisect_left(self.matches, line.start) < bisect_left(self.matches, line.end)
+
+
 async def search(
     log: Log,
     start: int,
     end: int,
     pattern: Any,  # noqa: ANN401  re2 has no types
     max_lines: int,
-) -> tuple[Excerpt, int]:
-    """Return the newest lines that match, oldest first; five or fewer with two lines around each.
+    context: int = 0,
+) -> Found:
+    """Return the newest lines that match, at most `max_lines`, with so many lines around each.
 
-    A note with the cursor precedes each group of lines. Bytes that are no longer kept are skipped.
-    The pattern is one that `matching.compiled` has returned for bytes.
-
-    Returns:
-        At most 16,000 characters, and how many lines were found, at most `max_lines`.
+    They have about as much text as a result has room for. Bytes that are no longer kept are
+    skipped. The pattern is one that `matching.compiled` has returned for bytes.
     """
     matches = await _find(log, max(start, log.kept_from), end, pattern, max_lines)
     # The log may be trimmed at each `await`, so what is shown is read at once.
     start = max(start, log.kept_from)
     matches = [match for match in matches if match.line >= start]
-    groups, shown_matches = _groups(log, matches, start, end)
+    groups = _groups(log, matches, start, end, context)
     found = [(first, log.read(first, last - first)) for first, last in reversed(groups)]
-    parts: list[Excerpt] = []
-    older = len(matches) - shown_matches
-    if older:
-        parts.append(note(f"{older} older matching lines left out"))
-    for first, data in found:
-        text = await clean_text(log, first, data)
-        lines = text.removesuffix("\n").split("\n")
-        parts += [note(f"at cursor {first}"), Excerpt(lines)]
-    return cut_in_the_middle(joined(*parts), MAX_FOUND_CHARACTERS), len(matches)
+    lines = [await lines_at(log, first, data) for first, data in found]
+    return Found(lines, [match.line + match.offset for match in reversed(matches)])
 
 
 def _groups(
-    log: Log, matches: list[_Match], start: int, end: int
-) -> tuple[list[tuple[int, int]], int]:
+    log: Log, matches: list[_Match], start: int, end: int, context: int
+) -> list[tuple[int, int]]:
     """Return the start and end of matches with the lines around them, the newest first.
 
-    There are as many as a result has room for; also returns how many matches they contain.
-    Matches whose lines overlap make one group.
+    There are as many as a result has room for.
     """
     groups: list[tuple[int, int]] = []
     size = 0
-    context = _CONTEXT_LINES if len(matches) <= _MAX_WITH_CONTEXT else 0
-    for count, match in enumerate(matches, start=1):
+    for match in matches:
         first, last = _around(log, match, start, end, context)
         if groups and last >= groups[-1][0]:
             newer_first, newer_last = groups.pop()
@@ -106,25 +120,26 @@ def _groups(
         size += last - first
         groups.append((first, last))
         if size > MAX_FOUND_CHARACTERS:
-            return groups, count
-    return groups, len(matches)
+            break
+    return groups
 
 
 def _around(log: Log, match: _Match, start: int, end: int, context: int) -> tuple[int, int]:
     """Return the cursors where so many lines around a match begin and end.
 
-    For a line that is too long, they are those of the part around the match.
+    Of them, as many as are near it. For a line that is too long, they are those of the part around
+    the match.
     """
     oldest = max(start, match.line - _MAX_LINE_BYTES)
     before = log.read(oldest, match.line - oldest)
     lines = before.rsplit(b"\n", context + 1)
-    first = oldest if len(before) < _MAX_LINE_BYTES else match.line
-    if len(lines) > context + 1:
-        first = match.line - len(b"\n".join(lines[1:]))
+    first = match.line - len(b"\n".join(lines[1:]))
+    if len(lines) <= context + 1 and len(before) < _MAX_LINE_BYTES:
+        first = oldest
     after = log.read(match.line, min(_MAX_LINE_BYTES, end - match.line))
     lines = after.split(b"\n", context + 1)
     last = match.line + len(after)
-    if len(lines) > context + 1:
+    if len(lines) > context + 1 or (len(lines) > 1 and len(after) == _MAX_LINE_BYTES):
         last -= len(lines[-1])
     at = match.line + match.offset
     if last - match.line >= _MAX_LINE_BYTES and at + _AROUND_BYTES > last:

@@ -22,10 +22,17 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.vt.sizes import COLUMNS, MAX_COLUMNS, MAX_ROWS, ROWS
 
-# The least time between two noted sizes, to which callers keep at first. It doubles after each
-# 10,000 of them, so a program that prints all day has some 50,000.
-SAMPLE_S = 0.25
-_SAMPLES_UNTIL_DOUBLED = 10_000
+# What was printed within this time is known well enough to tell which of two logs grew first. The
+# clock of files ticks every 4 ms.
+KNOWN_S = 0.01
+# So many notes are kept in memory. When there are more, older ones are joined, to a quarter.
+_MAX_NOTES = 1 << 15
+# The least time between two entries of the file while a log grows. It doubles after each 10,000 of
+# them, so a program that prints all day has some 110,000.
+_ENTRY_S = 0.005
+_ENTRIES_UNTIL_DOUBLED = 10_000
+# After so many entries, none is made only because the log is settled.
+_MAX_SETTLED = 100_000
 # How much of a file is read. Anybody may have written it.
 MAX_TIMING_BYTES = 8 << 20
 # Times after this, in the year 5138, are invalid; twice this is before the year 10000.
@@ -48,7 +55,8 @@ class Timing:
     """The times of a log that was made at `began_at`, in seconds since the epoch.
 
     The terminal had `columns` and `rows` at the beginning, and `resizes` since, oldest first. At
-    `times[i]`, in seconds since the beginning, the log was found to have `sizes[i]` bytes.
+    `times[i]`, in seconds since the beginning, the log had `sizes[i]` bytes; those that it did not
+    have at the note before came after `afters[i]`. The newest notes are the finest.
     """
 
     began_at: float
@@ -56,46 +64,87 @@ class Timing:
     rows: int = ROWS
     times: list[float] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+    afters: list[float] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)
-    _last_s: float = 0.0
+    # The entries that are still to be written, how many there were, and what the last one says.
+    _entries: list[str] = field(default_factory=list, compare=False)
+    _entered: int = field(default=0, compare=False)
+    _last_s: float = field(default=0.0, compare=False)
+    _last_size: int = field(default=0, compare=False)
 
-    def begin(self, columns: int, rows: int) -> str:
-        """Set the size of the terminal at the beginning; return the first lines of the file."""
+    def begin(self, columns: int, rows: int) -> None:
+        """Set the size of the terminal at the beginning."""
         self.columns, self.rows = columns, rows
+        self._entries += self._head()
+
+    def _head(self) -> list[str]:
         moment = datetime.fromtimestamp(self.began_at, UTC)
-        return (
-            f"H 0.000000 START_TIME {moment.isoformat(' ')}\n"
-            f"H 0.000000 COLUMNS {columns}\n"
-            f"H 0.000000 LINES {rows}\n"
-        )
+        return [
+            f"H 0.000000 START_TIME {moment.isoformat(' ')}\n",
+            f"H 0.000000 COLUMNS {self.columns}\n",
+            f"H 0.000000 LINES {self.rows}\n",
+        ]
 
-    def grow(self, at_s: float, size: int, *, always: bool = False) -> str:
-        """Note the size of the log; return the line for the file, "" if it is not noted.
+    def grow(self, at_s: float, size: int, after_s: float | None = None) -> None:
+        """Note the size of the log at a moment, in seconds since the log was made.
 
-        The time is in seconds since the log was made. A size that comes too soon after the last one
-        is noted only with `always`.
+        What is new came after `after_s`, by default after the note before.
         """
-        last_size = self.sizes[-1] if self.sizes else 0
-        doublings = len(self.times) // _SAMPLES_UNTIL_DOUBLED
-        is_due = doublings == 0 or at_s - self.times[-1] >= SAMPLE_S * (1 << doublings)
-        if size <= last_size or not (always or is_due):
-            return ""
+        if size <= (self.sizes[-1] if self.sizes else 0):
+            return
+        if after_s is None:
+            after_s = self.times[-1] if self.times else 0.0
         self.times.append(at_s)
         self.sizes.append(size)
-        return f"O {self._since_last(at_s):.6f} {size - last_size}\n"
+        self.afters.append(after_s)
+        if at_s - self._last_s >= _ENTRY_S * (1 << self._entered // _ENTRIES_UNTIL_DOUBLED):
+            self._enter(at_s, size)
+        if len(self.times) > _MAX_NOTES:
+            self._join_older()
 
-    def resize(self, at_s: float, size: int, columns: int, rows: int) -> str:
-        """Note a new size of the terminal, at a size of the log; return the lines for the file."""
-        # The line before it gives its cursor.
-        line = self.grow(at_s, size, always=True)
+    def _join_older(self) -> None:
+        """Join notes of the older half, so that at most half of them are left."""
+        half = _MAX_NOTES // 2
+        times = self.times[:half]
+        every_s = (times[-1] - times[0]) / (half // 2) or 1.0
+        slots = [int(at_s / every_s) for at_s in times]
+        last = [number for number in range(half - 1) if slots[number] != slots[number + 1]]
+        last.append(half - 1)
+        first = [0, *(number + 1 for number in last[:-1])]
+        self.times[:half] = [times[number] for number in last]
+        self.sizes[:half] = [self.sizes[number] for number in last]
+        self.afters[:half] = [self.afters[number] for number in first]
+
+    def resize(self, at_s: float, size: int, columns: int, rows: int) -> None:
+        """Note a new size of the terminal, at a size of the log."""
+        self.grow(at_s, size)
+        self._enter(at_s, size)  # gives its cursor
         del self.resizes[_MAX_RESIZES - 1 :]
         self.resizes.append(Resize(size, columns, rows))
-        return f"{line}S {self._since_last(at_s):.6f} SIGWINCH ROWS={rows} COLS={columns}\n"
+        delay_s = self._since_last(at_s)
+        self._entries.append(f"S {delay_s:.6f} SIGWINCH ROWS={rows} COLS={columns}\n")
+
+    def _enter(self, at_s: float, size: int) -> None:
+        if size > self._last_size:
+            delay_s = self._since_last(at_s)
+            self._entries.append(f"O {delay_s:.6f} {size - self._last_size}\n")
+            self._last_size = size
+            self._entered += 1
 
     def _since_last(self, at_s: float) -> float:
         delay_s = max(0.0, at_s - self._last_s)
         self._last_s += delay_s
         return delay_s
+
+    def entries(self, *, is_settled: bool = True) -> str:
+        """Return the entries for the file that are new since the last call.
+
+        They go up to the last note if the log `is_settled`: it may not grow for a long time.
+        """
+        if is_settled and self.sizes and self._entered < _MAX_SETTLED:
+            self._enter(self.times[-1], self.sizes[-1])
+        entries, self._entries = self._entries, []
+        return "".join(entries)
 
     def cursor_at(self, at_s: float) -> int:
         """Return the size that the log had at a moment, as far as it was noted."""
@@ -104,21 +153,28 @@ class Timing:
 
     def time_of(self, cursor: int) -> float:
         """Return when all bytes before a cursor were there, in seconds since the log was made."""
-        number = bisect_right(self.sizes, cursor - 1)
-        if number < len(self.times):
-            return self.times[number]
-        return self.times[-1] if self.times else 0.0
+        return self._note_of(cursor)[0]
+
+    def is_known(self, cursor: int) -> bool:
+        """Return whether it is known to `KNOWN_S` when the byte before a cursor came."""
+        at_s, after_s = self._note_of(cursor)
+        return at_s - after_s <= KNOWN_S
+
+    def _note_of(self, cursor: int) -> tuple[float, float]:
+        number = min(bisect_right(self.sizes, cursor - 1), len(self.times) - 1)
+        return (self.times[number], self.afters[number]) if self.times else (0.0, 0.0)
 
     def text(self) -> str:
         """Return what was noted as text that `read` takes over."""
         copy = Timing(self.began_at)
-        parts = [copy.begin(self.columns, self.rows)]
+        copy.begin(self.columns, self.rows)
         resizes = deque(self.resizes)
         for at_s, size in [(0.0, 0), *zip(self.times, self.sizes, strict=True)]:
-            parts.append(copy.grow(at_s, size, always=True))
+            copy.grow(at_s, size)
+            copy._enter(at_s, size)
             while resizes and resizes[0].cursor <= size:
-                parts.append(copy.resize(at_s, *resizes.popleft()))
-        return "".join(parts)
+                copy.resize(at_s, *resizes.popleft())
+        return copy.entries()
 
     def read(self, text: str) -> None:
         """Take over a file's entries, up to the first line that is not one."""
@@ -135,7 +191,7 @@ class Timing:
             match words:
                 case ["O", _, count] if _NUMBER.fullmatch(count):
                     size += int(count)
-                    self.grow(at_s, size, always=True)
+                    self.grow(at_s, size)
                 case ["S", _, "SIGWINCH", *facts]:
                     self._take_resize(facts, at_s, size)
                 case ["H", _, name, *values]:

@@ -96,7 +96,8 @@ async def capture_screen_rows(pane: Pane, *, finds_highlight: bool = False) -> S
     highlighted = None
     if finds_highlight:
         highlighted = await in_turns(highlighted_row(data, facts["pane_height"]))
-    return ScreenRows(rows, size, bool(facts["alternate_on"]), highlighted)
+    cursor = facts["cursor_x"], facts["cursor_y"]
+    return ScreenRows(rows, size, bool(facts["alternate_on"]), highlighted, cursor)
 
 
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:

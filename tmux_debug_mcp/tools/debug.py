@@ -1,6 +1,5 @@
 """The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -8,25 +7,18 @@ from functools import partial
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import (
     ArgumentError,
-    CursorError,
     KeysError,
     NameTakenError,
-    PaneLostError,
     PaneNotFoundError,
 )
-from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
 from tmux_debug_mcp.logs.matching import Matcher, compiled
-from tmux_debug_mcp.logs.reading import read_forward
-from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.logs.seen import advice_in, read_ends
 from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import is_shown
-from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.observing import Observation, since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
 from tmux_debug_mcp.panes.reports import (
     MAX_ASKED_CHARACTERS,
     MAX_UNASKED_CHARACTERS,
@@ -44,9 +36,9 @@ from tmux_debug_mcp.panes.waiting import Begin, Conditions, observe, wait
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.steps import confirmation, steps
 
-from .arguments import MAX_TEXT_LINES
+from .captures import MAX_CHARACTERS, capture, check_cursor
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
-from .results import NOT_SENT, meta, observed, ran, row, screen_remark, status
+from .results import NOT_SENT, meta, observed, ran, row, status
 from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, compact
 
 INSTRUCTIONS = (
@@ -61,12 +53,6 @@ INSTRUCTIONS = (
 
 # What the note in place of left-out output says.
 _GAP_ADVICE = "tmux_capture_pane since {cursor}, lines {lines}"
-# Lines that a capture returns if no number is given. With `since`, it then reads up to the cap.
-_LINES = 100
-_MATCHING_LINES = 20
-# Limit for text that was asked for.
-MAX_CHARACTERS = 16_000
-
 TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 
 
@@ -272,104 +258,12 @@ async def _taken(
     "tmux_capture_pane",
     "Read a pane, running or exited: the last lines of its scrollback, or the screen of a "
     "full-screen program. With `since`, all that was printed from that cursor on. With "
-    "`pattern`, only lines of the log that match (from `since` on), behind their cursors.",
+    "`pattern`, only lines of the log that match (from `since` on), behind their cursors. An array "
+    "of panes gives their newest lines merged in the order of time.",
     READS,
 )
 async def capture_pane(engine: Engine, session: CallerSession, arguments: CapturePane) -> Answer:
-    async with engine.open_readable(arguments.pane_id) as pane:
-        if arguments.pattern is not None:
-            return await _search(pane, session, arguments, arguments.pattern)
-        if arguments.since is not None:
-            return await _read_since(pane, session, arguments, arguments.since)
-        return await _read_last_lines(pane, session, arguments)
-
-
-async def _read_last_lines(
-    pane: Readable, session: CallerSession, arguments: CapturePane
-) -> Answer:
-    # The state first: if it says that the program has ended, the capture includes its last line.
-    state = await settled_state(pane)
-    lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
-    text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=arguments.ansi)
-    ending = await pane.ending() if isinstance(pane, Pane) else None
-    if ending and ending.is_lost:  # the capture has found that tmux no longer has it
-        state = ending
-    remarks = []
-    if isinstance(pane, Pane) and await pane.is_drawn_on():
-        remarks.append(screen_remark((pane.log.columns, pane.log.rows)))
-    excerpt = cut_in_the_middle(Excerpt(text.split("\n")), MAX_CHARACTERS)
-    shown = Shown(state.cursor, run=session.news(pane))
-    return _captured(pane, state, excerpt, shown, *remarks)
-
-
-async def _read_since(
-    pane: Readable, session: CallerSession, arguments: CapturePane, since: int
-) -> Answer:
-    _check_no_ansi(arguments, "since")
-    state = await settled_state(pane)
-    await pane.ensure_log_writer()
-    await _check_cursor(pane, since)
-    end = max(since, state.cursor)
-    lines = None if arguments.lines is None else min(arguments.lines, MAX_TEXT_LINES)
-    piece = await read_forward(pane.log, since, end, MAX_CHARACTERS, lines)
-    # What a program left unfinished stays so once it has ended.
-    cursor = end if state.is_final and not piece.remaining_bytes else piece.end
-    remarks = []
-    if piece.start > since:
-        remarks.append(f"{piece.start - since} bytes are no longer kept")
-    if piece.remaining_bytes:
-        remarks.append(f"{piece.remaining_bytes} more bytes to read")
-    excerpt = Excerpt(piece.marked_text.split("\n"), piece.remaining_bytes)
-    shown = Shown(cursor, run=session.news(pane))
-    answer = _captured(pane, state, excerpt, shown, *remarks, cursor=cursor)
-    facts = {"start_cursor": piece.start, "cursor": cursor}
-    return replace(answer, meta={**answer.meta, **facts})
-
-
-async def _search(
-    pane: Readable, session: CallerSession, arguments: CapturePane, pattern: str
-) -> Answer:
-    _check_no_ansi(arguments, "pattern")
-    expression = compiled("pattern", pattern, is_for_bytes=True)
-    since = arguments.since or 0
-    lines = min(arguments.lines or _MATCHING_LINES, MAX_TEXT_LINES)
-    state = await settled_state(pane)
-    await _check_cursor(pane, since)
-    excerpt, count = await search(pane.log, since, state.cursor, expression, lines)
-    found = {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
-    if count == lines:
-        found = f"the newest {count} lines that match"
-    return _captured(pane, state, excerpt, Shown(run=session.news(pane)), found)
-
-
-def _captured(
-    pane: Readable,
-    state: State,
-    excerpt: Excerpt,
-    shown: Shown,
-    *remarks: str,
-    cursor: int | None = None,
-) -> Answer:
-    text = excerpt.text
-    blocks = [text, status(pane, state, shown, *remarks, cursor=cursor)]
-    return Answer(blocks, meta(pane, state, excerpt), pane.id, text, shown={pane: shown})
-
-
-def _check_no_ansi(arguments: CapturePane, other: str) -> None:
-    if arguments.ansi:
-        raise ArgumentError(
-            f"Parameter 'ansi' is for the screen, and can't be combined with parameter '{other}'. "
-            "Omit one of them."
-        )
-
-
-async def _check_cursor(pane: Readable, since: int) -> None:
-    if since > pane.log.size and isinstance(pane, Pane):
-        with contextlib.suppress(PaneLostError):
-            await pane.drain()  # so that the error counts all that was printed
-    if since > pane.log.size:
-        state = await pane.state()
-        raise CursorError(since, state.cursor)
+    return await capture(engine, session, arguments)
 
 
 @TOOLSET.tool(
@@ -459,7 +353,7 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
     panes = [*named]
     begin: Begin = since_last_keys
     if arguments.since is not None:
-        await _check_cursor(panes[0], arguments.since)
+        await check_cursor(panes[0], arguments.since)
         begin = partial(since_cursor, cursor=arguments.since)
     reports = await wait(panes, conditions, begin, session)
     answer = observed(reports, conditions, remarks=await _taken(engine, reports, conditions))

@@ -5,7 +5,7 @@ They are here because the help of `tmux-debug` uses them, too, and must not wait
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
@@ -80,14 +80,23 @@ class SendKeys:
 
 @dataclass(frozen=True, slots=True)
 class CapturePane:
-    pane_id: _PaneId
+    pane_id: Annotated[
+        str | Sequence[str],
+        _one_or_several("Pane id, name, or an array", _MAX_PANES, 1, minLength=1),
+    ]
     lines: Annotated[
         int | None,
         argument(f"How many lines (default 100, with pattern 20; max {MAX_TEXT_LINES})", minimum=1),
     ] = None
     since: Annotated[int | None, argument("Cursor to read on from, oldest first", minimum=0)] = None
     pattern: Annotated[str | None, string("Regular expression")] = None
-    ansi: Annotated[bool, argument("Keep colours of the last lines")] = False
+    context: Annotated[
+        int | None, argument("Lines around each that matches", minimum=0, maximum=MAX_TEXT_LINES)
+    ] = None
+    view: Annotated[
+        Literal["lines", "screen", "ansi"],
+        argument("screen: the rows as they are; ansi: lines in colour"),
+    ] = "lines"
 
 
 @dataclass(frozen=True, slots=True)

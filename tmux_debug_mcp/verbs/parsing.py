@@ -25,6 +25,7 @@ from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 # What the help calls a flag's value, if the name does not say it.
 _VALUES = {
     "command": "COMMAND",
+    "context": "N",
     "cwd": "DIR",
     "lines": "N",
     "name": "NAME",
@@ -32,6 +33,7 @@ _VALUES = {
     "port": "PORT",
     "since": "CURSOR",
     "size": "SIZE",
+    "view": "VIEW",
 }
 _WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS", "size": "SIZE"}
 # The name of a parameter in a description. One without an underscore may be an ordinary word.
@@ -373,7 +375,7 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
         )
     if verb.name == "capture":
         at = (
-            "the pane as it was at a cursor or a time, also with --lines or --ansi: see tmux-debug "
+            "the pane as it was at a cursor or a time, also with --lines or --view: see tmux-debug "
         )
         at += "replay --help"
         parser.add_argument("--at", metavar="WHEN", help=at)

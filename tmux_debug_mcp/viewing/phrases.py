@@ -106,7 +106,6 @@ def _keys(value: object) -> str:
 
 # What boolean arguments say when they are true.
 _FLAGS = {
-    "ansi": "with colours",
     "follow": "following",
     "horizontal": "one above the other",
     "literal": "literally",
@@ -116,6 +115,7 @@ _FLAGS = {
 }
 # Other arguments; those not listed are shown as `argument=value`.
 _DETAILS = {
+    "context": "with {} lines around",
     "cwd": "in {}",
     "env": "with {}",
     "idle_s": "until quiet for {} s",
@@ -126,6 +126,7 @@ _DETAILS = {
     "since": "from {}",
     "pattern": "for /{}/",
     "stop_pattern": "or /{}/",
+    "view": "as {}",
     "wait_for": "until /{}/",
     "timeout_s": "at most {} s",
     "timeout_ms": "at most {} ms",

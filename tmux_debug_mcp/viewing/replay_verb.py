@@ -62,7 +62,7 @@ _IDLE_S = 2.0
 # The lines that `capture` returns if it isn't told how many.
 _LINES = 100
 # The flags of `capture` that go with --at. The others read a log on, or search it.
-_WITH_AT = ("lines", "ansi")
+_WITH_AT = ("lines", "view")
 
 _T = TypeVar("_T")
 
@@ -135,7 +135,9 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
     lines = min(given.get("lines", _LINES), MAX_TEXT_LINES)
 
     async def captured(pane: Pane) -> str:
-        return await capture(pane, lines, ansi=given.get("ansi", False))
+        if given.get("view") == "screen":
+            return await _screen(pane)
+        return await capture(pane, lines, ansi=given.get("view") == "ansi")
 
     found = _find(given["pane_id"], "", environ)
     with closing(found.log):

@@ -154,12 +154,14 @@ class ScreenRows(NamedTuple):
         size: The screen's columns and rows.
         is_alternate: It is the alternate screen.
         highlighted: The only highlighted row; None if there are none or several.
+        cursor: The column and row of the cursor, from 0.
     """
 
     rows: list[str]
     size: tuple[int, int]
     is_alternate: bool
-    highlighted: Highlight | None
+    highlighted: Highlight | None = None
+    cursor: tuple[int, int] = (0, 0)
 
 
 def highlighted_row(data: bytes, height: int) -> Generator[int, None, Highlight | None]:

@@ -27,7 +27,8 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l lines
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l since
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l pattern
-complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l ansi
+complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l context
+complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l view
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l at
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l json

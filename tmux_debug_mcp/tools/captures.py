@@ -1,0 +1,266 @@
+"""What `tmux_capture_pane` reads: a pane's last lines, its screen, its log; or several in order."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+from tmux_debug_mcp.errors import ArgumentError, CursorError, PaneLostError
+from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, joined, note
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.matching import compiled
+from tmux_debug_mcp.logs.reading import LogLine, last_lines_at, read_forward, read_screen
+from tmux_debug_mcp.logs.searching import search
+from tmux_debug_mcp.panes.capturing import capture_screen_rows
+from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
+from tmux_debug_mcp.panes.sessions import CallerSession, Shown, ShownScreen
+
+from .arguments import MAX_TEXT_LINES
+from .debug_arguments import CapturePane
+from .results import meta, screen_remark, status
+from .toolset import Answer
+
+# Lines that are returned if no number is given. With `since`, it reads up to the limit.
+_LINES = 100
+_MATCHING_LINES = 20
+# Limit for text that was asked for.
+MAX_CHARACTERS = 16_000
+
+
+async def capture(engine: Engine, session: CallerSession, arguments: CapturePane) -> Answer:
+    """Return what a call of the tool asks for.
+
+    Raises:
+        ArgumentError: Arguments can't be combined.
+        CursorError: The log has not reached the cursor.
+        PaneNotFoundError: There is no such pane.
+    """
+    _check(arguments)
+    if not isinstance(arguments.pane_id, str):
+        return await _in_order(engine, session, arguments, arguments.pane_id)
+    async with engine.open_readable(arguments.pane_id) as pane:
+        if arguments.pattern is not None:
+            return await _matching(pane, session, arguments, arguments.pattern)
+        if arguments.since is not None:
+            return await _since(pane, session, arguments, arguments.since)
+        if arguments.view == "screen":
+            return await _screen(pane, session)
+        return await _last_lines(pane, session, arguments)
+
+
+def _check(arguments: CapturePane) -> None:
+    """Check that what is given goes together."""
+    given = [name for name in ("lines", "since", "pattern", "context") if _is(arguments, name)]
+    views = {"screen": given, "ansi": [name for name in given if name != "lines"]}
+    for other in views.get(arguments.view, []):
+        raise ArgumentError(
+            f"Parameter 'view' is '{arguments.view}', which shows the pane as it is now. Omit it, "
+            f"or parameter '{other}'."
+        )
+    if "context" in given and "pattern" not in given:
+        raise ArgumentError("Parameter 'context' is for lines that match. Give 'pattern', too.")
+    if isinstance(arguments.pane_id, str):
+        return
+    for other in ("since", "context", "view"):
+        if _is(arguments, other):
+            raise ArgumentError(
+                f"Parameter '{other}' is for one pane. Give one pane, or omit '{other}'."
+            )
+
+
+def _is(arguments: CapturePane, name: str) -> bool:
+    """Return whether an argument is given, and is not what it is by default."""
+    return getattr(arguments, name) not in (None, "lines")
+
+
+async def _last_lines(pane: Readable, session: CallerSession, arguments: CapturePane) -> Answer:
+    # The state first: if it says that the program has ended, the capture includes its last line.
+    state = await settled_state(pane)
+    lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
+    is_coloured = arguments.view == "ansi"
+    text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=is_coloured)
+    ending = await pane.ending() if isinstance(pane, Pane) else None
+    if ending and ending.is_lost:  # the capture has found that tmux no longer has it
+        state = ending
+    remarks = []
+    if isinstance(pane, Pane) and await pane.is_drawn_on():
+        remarks.append(screen_remark((pane.log.columns, pane.log.rows)))
+    excerpt = cut_in_the_middle(Excerpt(text.split("\n")), MAX_CHARACTERS)
+    shown = Shown(state.cursor, run=session.news(pane))
+    return _captured(pane, state, excerpt, shown, *remarks)
+
+
+async def _screen(pane: Readable, session: CallerSession) -> Answer:
+    """Return the rows of the screen as a person sees them, or saw them if the pane is gone."""
+    state = await settled_state(pane)
+    run = session.news(pane)
+    size = screen_remark((pane.log.columns, pane.log.rows))
+    if isinstance(pane, Pane):
+        with contextlib.suppress(PaneLostError):
+            screen = await capture_screen_rows(pane)
+            column, row = screen.cursor
+            size = f"{screen_remark(screen.size)}, cursor at row {row + 1}, column {column + 1}"
+            seen = ShownScreen(state.cursor, pane.clock.now(), screen)
+            return _captured(
+                pane, state, Excerpt(screen.rows), Shown(state.cursor, seen, run), size
+            )
+    rows = (await read_screen(pane.log, state.cursor)).split("\n")
+    return _captured(pane, state, Excerpt(rows), Shown(run=run), size)
+
+
+async def _since(
+    pane: Readable, session: CallerSession, arguments: CapturePane, since: int
+) -> Answer:
+    state = await settled_state(pane)
+    await pane.ensure_log_writer()
+    await check_cursor(pane, since)
+    end = max(since, state.cursor)
+    lines = None if arguments.lines is None else min(arguments.lines, MAX_TEXT_LINES)
+    piece = await read_forward(pane.log, since, end, MAX_CHARACTERS, lines)
+    # What a program left unfinished stays so once it has ended.
+    cursor = end if state.is_final and not piece.remaining_bytes else piece.end
+    remarks = []
+    if piece.start > since:
+        remarks.append(f"{piece.start - since} bytes are no longer kept")
+    if piece.remaining_bytes:
+        remarks.append(f"{piece.remaining_bytes} more bytes to read")
+    excerpt = Excerpt(piece.marked_text.split("\n"), piece.remaining_bytes)
+    shown = Shown(cursor, run=session.news(pane))
+    answer = _captured(pane, state, excerpt, shown, *remarks, cursor=cursor)
+    facts = {"start_cursor": piece.start, "cursor": cursor}
+    return replace(answer, meta={**answer.meta, **facts})
+
+
+async def _matching(
+    pane: Readable, session: CallerSession, arguments: CapturePane, pattern: str
+) -> Answer:
+    expression = compiled("pattern", pattern, is_for_bytes=True)
+    since = arguments.since or 0
+    most = min(arguments.lines or _MATCHING_LINES, MAX_TEXT_LINES)
+    state = await settled_state(pane)
+    await check_cursor(pane, since)
+    context = arguments.context or 0
+    found = await search(pane.log, since, state.cursor, expression, most, context)
+    parts = [note(f"{found.left_out} older matching lines left out")] if found.left_out else []
+    for group in found.groups:
+        if context and parts:
+            parts.append(note("..."))
+        parts.append(
+            Excerpt([f"{one.start}{'-:'[found.is_match(one)]} {one.text}" for one in group])
+        )
+    excerpt = cut_in_the_middle(joined(*parts), MAX_CHARACTERS)
+    remark = _count(len(found.matches), most)
+    return _captured(pane, state, excerpt, Shown(run=session.news(pane)), remark)
+
+
+def _count(count: int, most: int) -> str:
+    """Return the remark on how many lines match."""
+    if count == most:
+        return f"the newest {count} lines that match"
+    return {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
+
+
+class _Printed(NamedTuple):
+    """A line that a pane has printed, when, and whether that is known exactly."""
+
+    at: float
+    is_known: bool
+    name: str
+    text: str
+
+    def shown(self, width: int) -> str:
+        """Return the line behind its time and its pane, whose names take so many columns."""
+        moment = datetime.fromtimestamp(self.at).astimezone()
+        time = f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+        return f"{'' if self.is_known else '~'}{time} {self.name:{width}} {self.text}".rstrip()
+
+
+async def _in_order(
+    engine: Engine, session: CallerSession, arguments: CapturePane, names: Sequence[str]
+) -> Answer:
+    """Return the newest lines of several panes in the order in which they were printed."""
+    expression = None
+    if arguments.pattern is not None:
+        expression = compiled("pattern", arguments.pattern, is_for_bytes=True)
+    default = _LINES if expression is None else _MATCHING_LINES
+    most = min(arguments.lines or default, MAX_TEXT_LINES)
+    printed: list[_Printed] = []
+    panes: dict[Readable, State] = {}
+    async with contextlib.AsyncExitStack() as stack:
+        for name in dict.fromkeys(names):
+            pane = await stack.enter_async_context(engine.open_readable(name))
+            if pane in panes:
+                continue
+            panes[pane] = state = await settled_state(pane)
+            if expression is None:
+                lines = await last_lines_at(pane.log, state.cursor, MAX_CHARACTERS, most)
+            else:
+                lines = (await search(pane.log, 0, state.cursor, expression, most)).lines
+            printed += _printed(pane.log, name, lines)
+    printed = sorted(printed, key=lambda line: line.at)[-most:]
+    width = max((len(line.name) for line in printed), default=0)
+    excerpt = _newest([line.shown(width) for line in printed])
+    remarks = [] if expression is None else [_count(len(printed), most)]
+    shown = {pane: Shown(run=session.news(pane)) for pane in panes}
+    statuses = [status(pane, state, shown[pane]) for pane, state in panes.items()]
+    first = next(iter(panes))
+    text = excerpt.text
+    facts = {**meta(first, panes[first], excerpt), "panes": [*dict.fromkeys(names)]}
+    blocks = [text, " ".join([*(f"[{remark}]" for remark in remarks), *statuses])]
+    return Answer(blocks, facts, first.id, text, shown=shown)
+
+
+def _printed(log: Log, name: str, lines: Sequence[LogLine]) -> list[_Printed]:
+    """Return lines with the times when they were complete, in seconds since the epoch."""
+    log.note_growth()
+    began_at, timing = log.began_at(), log.timing
+    return [
+        _Printed(began_at + timing.time_of(line.end), timing.is_known(line.end), name, line.text)
+        for line in lines
+    ]
+
+
+def _newest(lines: Sequence[str]) -> Excerpt:
+    """Return the newest of lines, as many as a result has room for."""
+    room, count = MAX_CHARACTERS, 0
+    for line in reversed(lines):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        count += 1
+    older, newest = lines[: len(lines) - count], lines[len(lines) - count :]
+    if not older:
+        return Excerpt(newest)
+    cut_bytes = sum(len(line.encode()) + 1 for line in older)
+    return joined(note("older lines left out"), Excerpt(newest, cut_bytes))
+
+
+def _captured(
+    pane: Readable,
+    state: State,
+    excerpt: Excerpt,
+    shown: Shown,
+    *remarks: str,
+    cursor: int | None = None,
+) -> Answer:
+    text = excerpt.text
+    blocks = [text, status(pane, state, shown, *remarks, cursor=cursor)]
+    return Answer(blocks, meta(pane, state, excerpt), pane.id, text, shown={pane: shown})
+
+
+async def check_cursor(pane: Readable, since: int) -> None:
+    """Check that a pane's log has reached a cursor.
+
+    Raises:
+        CursorError: It has not.
+    """
+    if since > pane.log.size and isinstance(pane, Pane):
+        with contextlib.suppress(PaneLostError):
+            await pane.drain()  # so that the error counts all that was printed
+    if since > pane.log.size:
+        state = await pane.state()
+        raise CursorError(since, state.cursor)
