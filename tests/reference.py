@@ -126,7 +126,8 @@ def _limits_of_texts() -> list[Limit]:
         ("text of a wait, or with `wait_for`", f"{asked}, {in_the_middle}"),
         (
             "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
-            f"{reports.MAX_UNASKED_CHARACTERS:,} characters, {step}; each step keeps its share",
+            f"{reports.MAX_UNASKED_CHARACTERS:,} characters, or {reports.WHOLE_SCREEN:,} of a screen "
+            f"that comes for the first time; {step}; each step keeps its share",
         ),
         ("lines that `show` returns", f"the newest {reports.MAX_SHOWN_LINES}"),
     ]

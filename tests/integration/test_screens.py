@@ -60,3 +60,24 @@ async def test_screen_is_seen_however_its_program_is_started(
             assert row in text, (way, is_slow)
             assert ("before" in text.split("[screen]")[0]) == (way != "directly"), (way, is_slow)
             await tools.call("kill_pane", pane_id=pane_id)
+
+
+BOARD = python("""
+import curses
+def draw(screen):
+    for row in range(23):
+        screen.addstr(row, 0, f"row {row} " + "x" * 60)
+    while screen.getch() != ord("q"):
+        screen.addstr(5, 0, "changed ")
+curses.wrapper(draw)
+""")
+
+
+async def test_usual_screen_is_shown_whole_the_first_time(tools: Tools) -> None:
+    # It is longer than what an observation shows that nobody asked for.
+    blocks = await tools.blocks("create_pane", command=BOARD, size="80x24", timeout_s=PATIENCE_S)
+    assert [row.split(" x")[0] for row in blocks[1].split("\n")] == [f"row {n}" for n in range(23)]
+
+    blocks = await tools.blocks("send_keys", pane_id="debug-1", keys="c", show="row 1|changed")
+    shown = [row.split("x")[0].strip() for row in blocks[1].split("\n")]
+    assert shown == ["row 1", "changed", *(f"row {n}" for n in range(10, 20))]

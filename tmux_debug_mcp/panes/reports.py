@@ -44,6 +44,8 @@ from .sessions import NOTHING_SHOWN, Shown, ShownScreen
 MAX_ASKED_CHARACTERS = 4_000
 MAX_UNASKED_CHARACTERS = 1_000
 STEP_CHARACTERS = 200
+# A screen that comes for the first time is not cut if it has at most so many characters.
+WHOLE_SCREEN = 2_000
 # The limit for the text of the highlighted row.
 _MAX_HIGHLIGHT_CHARACTERS = 40
 _FRAME = " |│┃║"
@@ -295,7 +297,7 @@ def _text(
     drawn = NOTHING
     if screen:
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
-        drawn = screen_excerpt(screen, before, row, room)
+        drawn = screen_excerpt(screen, before, row, room if before else max(room, WHOLE_SCREEN))
         room -= min(len(drawn.text), room // 2)
 
     known = {"", *(before.seen_rows if before else ())}
