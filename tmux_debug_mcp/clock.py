@@ -96,6 +96,9 @@ class Times:
     # Waits for output.
     # Minimum pause after much output.
     flood_s: float = 0.01
+    # What `gone` matches is gone once it was not there for this long: spinners are redrawn about
+    # ten times a second, and some progress bars come back half a second after a message.
+    gone_s: float = 1.0
     # Time for the rest of a line that matches. It follows at once, unless the line is a prompt.
     rest_of_line_s: float = 0.003
     # Time for a program to end after a line that matches, which may be its last. Only one that is

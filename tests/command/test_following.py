@@ -56,6 +56,28 @@ def test_what_is_followed_is_not_shown_to_the_shell(shell: Shell, server: Server
     following.communicate()
 
 
+def test_what_is_gone_is_told_each_time(shell: Shell, server: Server) -> None:
+    thinks = "while read x; do printf 'Thinking'; read x; printf '\\r\\033[K'; done; exit 3"
+    server.call("create_pane", command=f"stty -echo; {thinks}", name="ai")
+    following = shell.start("wait", "ai", "--follow", "--gone", "Think", "--since", "0")
+    assert following.stdout
+    told = sorted(following.stdout.readline() for _ in range(2))
+    assert told == ["[debug-1 ai awaits hidden input at 0]\n", "[debug-1 ai gone at 0]\n"]
+    for number in (1, 2):
+        for _ in range(2):
+            server.call("send_keys", pane_id="ai", keys="Enter")
+        line = ""
+        while "gone" not in line:
+            line = following.stdout.readline()
+            assert line
+        assert line == f"[debug-1 ai gone at {12 * number}]\n"
+    server.call("send_keys", pane_id="ai", keys="C-d")
+
+    out, _ = following.communicate(timeout=60)
+    assert "exited with code 3" in out.splitlines()[-1]
+    assert following.returncode == 0
+
+
 def test_stop_pattern_and_timeout_end_it(shell: Shell, server: Server) -> None:
     server.call("create_pane", command=SERVER, name="web")
     words = ("wait", "web", "--follow", "--stop-pattern", "got bad", "--since", "0")

@@ -72,6 +72,7 @@ class TestReading:
             ("ok", {}),
             ("matched", {"reason": "matched", "wait_for": "a"}),
             ("idle", {"reason": "idle", "idle_s": 1}),
+            ("gone", {"reason": "gone", "gone": "a"}),
             ("at rest", {"reason": "rest"}),
             ("busy", {"reason": "busy"}),
             ("listens", {"reason": "listens", "port": 80}),
@@ -122,6 +123,7 @@ class TestReading:
             ("replaced", {"reason": "replaced"}),
             # What was waited for has not come; or nobody knows how the program ended.
             ("no match", {"reason": "input", "wait_for": "a"}),
+            ("not gone", {"reason": "input", "gone": "a"}),
             ("ended early", {"reason": "exited", "exit_code": 0, "wait_for": "a"}),
             ("ended", {"reason": "exited"}),
         ],

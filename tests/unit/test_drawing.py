@@ -45,6 +45,42 @@ STREAMS = {
 }
 
 
+# What may still change of output in lines.
+UNFINISHED = {
+    b"": [""],
+    b"one\r\ntwo": ["two"],
+    b"one\r\ntwo\r\n": [""],
+    b"50%\r60%": ["60%"],
+    b"50%\r\033[K": [""],
+    b"x" * 250: ["x" * 250],
+    b"x" * 250 + b"\r\n": [""],
+    # A block of lines that is written again, and what comes before and after it.
+    b"one\r\ntwo\r\nthree\r\n\033[2Atwo": ["two", "three", ""],
+    b"one\r\ntwo\r\nthree\r\n\033[2K\033[A\033[2K\033[A\033[2K": ["", "", ""],
+    b"one\r\ntwo\r\n\033[Atwo\r\nthree\r\nfour\r\n$ ": ["two", "three", "$"],
+    b"one\r\ntwo\r\nthree\r\n\033[3A\033[2B\033[Atwo": ["one", "two", "three", ""],
+    b"one\r\ntwo\r\n\033[A\n\r\nthree\r\nfour\r\n\033[Afour": ["four", ""],
+    b"one\r\ntwo\r\n\033Mtwo": ["two", ""],
+    b"one\r\n\0337two\r\nthree\0338": ["two", "three"],
+    # Which are lines of old once an editor or another screen has come, or they have scrolled away.
+    b"one\r\ntwo\r\n\033[Atwo\r\n\033[?2004h$ ": ["$"],
+    b"one\r\ntwo\r\n\033[Atwo\r\n\033[?1049h\033[?1049l$ ": ["$"],
+    b"one\r\ntwo\r\n\033[2Jthree": ["three"],
+    b"one\r\ntwo\r\n\033[2J\033[Hone\r\ntwo\r\n": [""],
+    b"one\r\ntwo\r\n\033[Atwo\r\n" + b"x\r\n" * 60: [""],
+    # Rows outside the region that scrolls.
+    b"one\r\n\0337\033[1;49r\033[50;1H 42%\0338two": ["two", " 42%"],
+}
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("data", UNFINISHED)
+def test_what_may_still_change_of_output_in_lines(data: bytes, size: int) -> None:
+    transcript = fed(data, size)
+    assert not transcript.is_drawn_on
+    assert transcript.unfinished() == UNFINISHED[data]
+
+
 def fed(data: bytes, size: int, columns: int = 200, rows: int = 50) -> Transcript:
     """Return a terminal that has got some output in pieces of a size."""
     transcript = Transcript(columns, rows, separates_drawing=True)

@@ -65,6 +65,8 @@ AT = Moment(10.0, idle_s=0.0)
 IDLE = replace(AT, idle_s=60.0)
 REST, INPUT, MATCH = Conditions(is_for_rest=True), Conditions(is_for_input=True), Conditions("x")
 PORT, QUIETLY = Conditions(port=80), Conditions(idle_s=2.0)
+GONE, BOTH = Conditions(gone="x"), Conditions("y", gone="x")
+LATE = replace(IDLE, now=11.0)
 WAITS = {
     "a rest needs a look": Case(REST, AT, LOOK),
     "and a log that was drained": Case(REST, replace(AT, activity=QUIET), DRAIN),
@@ -97,6 +99,43 @@ WAITS = {
     "nobody knows what is in a log that is late": Case(QUIETLY, IDLE, DRAIN),
     "so it is not idle": Case(QUIETLY, replace(IDLE, is_drained=False), None),
     "a drained one is": Case(QUIETLY, replace(IDLE, is_drained=True), Reason.IDLE),
+    "what nothing matches may be between two frames": Case(
+        GONE, replace(AT, activity=seen(BUSY)), LATER
+    ),
+    "what is gone for long may be in a log that is late": Case(GONE, LATE, DRAIN),
+    "then nobody knows": Case(GONE, replace(LATE, is_drained=False), LOOK),
+    "in a drained one it is gone": Case(GONE, replace(LATE, is_drained=True), Reason.GONE),
+    "what is there is not gone": Case(GONE, replace(IDLE, stands=True, activity=seen(BUSY)), LATER),
+    "and goes only if somebody types at a prompt": Case(
+        GONE,
+        replace(IDLE, stands=True, activity=seen(PROMPT), is_drained=True, runs_others=False),
+        Reason.INPUT,
+    ),
+    "where it does not come back either": Case(
+        GONE,
+        replace(AT, idle_s=0.5, activity=seen(PROMPT), is_drained=True, runs_others=False),
+        Reason.GONE,
+    ),
+    "what fails has left nothing there": Case(
+        GONE, replace(AT, stands=True, ending=FAILED), Reason.GONE
+    ),
+    "what ends may have left something that draws": Case(
+        GONE, replace(AT, stands=True, ending=EXITED), OTHERS
+    ),
+    "which is waited for, too": Case(
+        GONE, replace(AT, stands=True, ending=EXITED, runs_others=True), None
+    ),
+    "or nothing": Case(
+        GONE, replace(AT, stands=True, ending=EXITED, runs_others=False), Reason.GONE
+    ),
+    "a match comes before what is gone": Case(
+        BOTH, replace(IDLE, match=MATCHED, is_drained=True), Reason.MATCHED
+    ),
+    "what is gone comes before a match": Case(BOTH, replace(LATE, is_drained=True), Reason.GONE),
+    "what is back is asked for once it was gone": Case(
+        replace(GONE, is_back=True), replace(IDLE, stands=True), Reason.BACK
+    ),
+    "and not before": Case(replace(GONE, is_back=True), replace(IDLE, activity=seen(BUSY)), LATER),
     "a flood ends a wait for quiet": Case(
         QUIETLY, replace(AT, size=MAX_LOG_BYTES + 1), Reason.FLOODED
     ),
@@ -145,6 +184,19 @@ def test_end_of_a_wait(name: str) -> None:
     answer = rule(case.moment)
     is_any_time = case.answer is LATER
     assert (told(answer) if is_any_time else answer) == pytest.approx(case.answer)
+
+
+def test_what_was_gone_between_two_frames_is_gone_only_after_the_last_one() -> None:
+    rule = EndOfWait(TIMES, GONE, 0, None)
+    frames = replace(AT, activity=seen(BUSY), is_drained=True)
+    for tenth in range(30):  # there for 0.3 s, and not there for 0.7 s
+        at = 10 + tenth / 10
+        stands = tenth % 10 < 3
+        last = (tenth // 10) + (0.0 if stands else 0.3)
+        moment = replace(frames, now=at, idle_s=at - 10 - last, stands=stands)
+        assert not isinstance(rule(moment), Reason)
+    assert rule(replace(frames, now=13.2, idle_s=0.9)) == pytest.approx(Later(13.3))
+    assert rule(replace(frames, now=13.31, idle_s=1.01)) is Reason.GONE
 
 
 def test_check_whether_anything_can_come_becomes_rare_until_something_is_printed() -> None:

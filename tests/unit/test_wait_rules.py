@@ -73,6 +73,13 @@ class Rule:
 REST = Conditions(is_for_rest=True, timeout_s=1)
 INPUT = Conditions(is_for_input=True)
 MATCH = Conditions("ready")
+GONE = Conditions(gone="Thinking")
+SPINNER = [Act(0.1, "\r\033[K| Thinking"), Act(0.1, "\r\033[K")]
+# Two lines, which are erased from the last one up before they are written again.
+BLOCK = [
+    Act(0.1, "> Thinking\n  esc to stop\n"),
+    Act(0.1, "\033[2K\033[1A\033[2K\033[1A\033[2K\r"),
+]
 OTHERS = replace(PROMPT, waiting=Waiting.AMONG_OTHERS, shell=None)
 RULES = {
     "a server that has started is at rest when it was quiet": Rule(
@@ -151,6 +158,62 @@ RULES = {
         Reason.IDLE,
         9.5,
         "x\n",
+    ),
+    "a spinner is gone after its last frame, not between two": Rule(
+        [*SPINNER * 5, Act(0, "answer: 42\n")], GONE, Reason.GONE, 2.0, "answer: 42\n"
+    ),
+    "a spinner of several lines is, too": Rule(
+        [*BLOCK * 5, Act(0, "answer: 42\n")], GONE, Reason.GONE, 2.0, "answer: 42\n"
+    ),
+    "a spinner of several lines that stays for long is not gone": Rule(
+        [*BLOCK, BLOCK[0], BLOCK[1], BLOCK[0], Act(9, BLOCK[1].prints + "done\n")],
+        GONE,
+        Reason.GONE,
+        10.5,
+        "done\n",
+    ),
+    "a spinner that stops is not gone": Rule(
+        [*SPINNER * 2, SPINNER[0]],
+        replace(GONE, timeout_s=5),
+        Reason.TIMED_OUT,
+        5.0,
+        "| Thinking",
+    ),
+    "a line that has ended is no spinner": Rule(
+        [Act(0.1, "Thinking\n", READING)], GONE, Reason.GONE, 1.0, "Thinking\n"
+    ),
+    "a program that ends takes what it shows with it": Rule(
+        [*SPINNER * 5, SPINNER[0], Act(0.1, exits=3)], GONE, Reason.GONE, 1.2, "| Thinking"
+    ),
+    "a line that matches may come before a spinner is gone": Rule(
+        [*SPINNER * 5, Act(0.5, "ready\n")],
+        Conditions("ready", gone="Thinking"),
+        Reason.MATCHED,
+        1.5,
+        "ready\n",
+    ),
+    "or after it": Rule(
+        [*SPINNER * 5, Act(1.5, "ready\n")],
+        Conditions("ready", gone="Thinking"),
+        Reason.GONE,
+        2.0,
+    ),
+    "quiet comes first if it is shorter": Rule(
+        [*SPINNER * 5, Act(0, "\n", READING)],
+        Conditions(gone="Thinking", idle_s=0.5),
+        Reason.IDLE,
+        1.5,
+    ),
+    "a spinner in a log that is late is not gone": Rule(
+        [
+            *SPINNER * 5,
+            Act(0.5, SPINNER[0].prints, stalls=True),
+            Act(3, catches_up=True),
+            SPINNER[1],
+        ],
+        GONE,
+        Reason.GONE,
+        5.6,
     ),
     "a look does not wait": Rule([Act(1)], Conditions(timeout_s=0), Reason.TIMED_OUT, 0.0),
 }

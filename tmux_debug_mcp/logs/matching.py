@@ -29,12 +29,18 @@ class Matcher:
 
     Attributes:
         show: What lines match that are to be shown, compiled; None for all.
+        gone: What is waited for to be gone, compiled; None for nothing.
     """
 
     def __init__(
-        self, pattern: str | None = None, stop_pattern: str | None = None, show: str | None = None
+        self,
+        pattern: str | None = None,
+        stop_pattern: str | None = None,
+        show: str | None = None,
+        gone: str | None = None,
     ) -> None:
         self.show = None if show is None else compiled("show", show)
+        self.gone = None if gone is None else compiled("gone", gone)
         self._patterns: list[tuple[MatchReason, Any]] = []
         if pattern is not None:
             self._patterns.append((MatchReason.MATCHED, compiled("pattern", pattern)))

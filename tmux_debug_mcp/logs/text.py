@@ -98,6 +98,11 @@ class PaneText:
         return self._transcript.rows_before
 
     @property
+    def unfinished(self) -> list[str]:
+        """The text of what may still change, where no program draws on the screen."""
+        return self._transcript.unfinished()
+
+    @property
     def open_lines(self) -> list[Line]:
         """The lines that may still change; the last one is incomplete."""
         if self._is_read:

@@ -14,6 +14,7 @@ from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.logs.reading import end_of_line
 from tmux_debug_mcp.logs.seen import Seen
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.echo import rows_without_typed
 from tmux_debug_mcp.vt.marks import with_commands
 
@@ -83,6 +84,8 @@ class Observation:
         self.begun_at = pane.clock.now()
         self.matcher = matcher
         self._screen_matched_to = self.cursor  # the position when rows were last matched
+        self._screen_at = -1  # the position when the screen was last captured, and what it was
+        self._screen_there: ScreenRows | None = None
         self._first_drawing = text.rows_before  # the drawing that was on there, if one was
         first_rows = self._rows() or ()
         self.rows = rows or first_rows
@@ -177,15 +180,9 @@ class Observation:
             return None
         if not self.matcher.has_patterns:
             return None
-        if not is_look:
-            await self.pane.clock.sleep(self.pane.clock.times.drawing_s)
+        screen = await self._screen(is_look=is_look)
         self._screen_matched_to = position
-        try:
-            screen = await capture_screen_rows(self.pane)
-        except PaneLostError:
-            return None
-        # The program has left its screen, in output that was not read yet.
-        if self.text.is_alternate and not screen.is_alternate:
+        if screen is None:
             return None
         # Rows are compared wherever they are, so scrolling does not make them match again.
         is_first = self.text.rows_before is self._first_drawing
@@ -203,6 +200,40 @@ class Observation:
                 self.match = Match(row, position, position, number, is_old)
                 return reason
         return None
+
+    async def stands(self, *, is_look: bool) -> bool:
+        """Return whether `gone` matches a row of the screen, if a program draws on it.
+
+        If none does, it is what may still change that counts, such as the unfinished line.
+        `is_look`: as above.
+        """
+        gone = self.matcher.gone
+        if gone is None:
+            return False
+        lines: Sequence[str] = self.text.unfinished
+        if self.text.is_drawn_on:
+            screen = await self._screen(is_look=is_look)
+            if screen is None:  # what follows in the log tells
+                return True
+            lines = screen.rows
+        return any(gone.search(line) or gone.search(f"{line} ") for line in lines)
+
+    async def _screen(self, *, is_look: bool) -> ScreenRows | None:
+        """Return the screen that a program draws on; None if it has just left it, or is lost."""
+        position = self.position
+        if self._screen_at == position:
+            return self._screen_there
+        if not is_look:
+            await self.pane.clock.sleep(self.pane.clock.times.drawing_s)
+        self._screen_at, self._screen_there = position, None
+        try:
+            screen = await capture_screen_rows(self.pane)
+        except PaneLostError:
+            return None
+        # The program has left its screen, in output that was not read yet.
+        if not self.text.is_alternate or screen.is_alternate:
+            self._screen_there = screen
+        return self._screen_there
 
     def _rows(self) -> Sequence[str] | None:
         """Return the rows of the screen, if a program draws on it at the position."""

@@ -69,6 +69,8 @@ class Reason(StrEnum):
     # Of waits.
     MATCHED = "matched"  # a line matches `pattern`
     STOPPED = "stopped"  # a line matches `stop_pattern`
+    GONE = "gone"  # nothing matches `gone` any more
+    BACK = "back"  # something matches `gone` again
     IDLE = "idle"  # the pane was idle for `idle_s`
     REST = "rest"  # the pane is at rest
     LISTENS = "listens"  # a process of the pane listens on `port`

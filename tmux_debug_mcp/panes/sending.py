@@ -37,7 +37,6 @@ from .looking.activity import (
     never_hides,
     prompting,
 )
-from .looking.state import State
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
 from .prompts import AtPrompt, prompt
@@ -351,10 +350,11 @@ async def _wait_until(
     An observation ends the wait once its `stop_pattern` has matched.
     """
 
-    async def read(end: int, _: State | None) -> MatchReason | None:
+    async def read(moment: Moment) -> None:
         if observation is None or not observation.matcher.has_stop_pattern:
-            return None
-        return MatchReason.STOPPED if await observation.has_stopped_at(end) else None
+            return
+        if await observation.has_stopped_at(moment.size):
+            moment.match = MatchReason.STOPPED
 
     begin = pane.clock.now()
     rule = partial(can_type, is_ready, begin, drains=drains)

@@ -20,7 +20,6 @@ from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.turns import next_turn
 
 from .looking.activity import Awaits
-from .looking.state import State
 from .observing import SLICE_BYTES, Observation
 from .pane import Pane
 from .reports import Reason, Report, Shows, report
@@ -41,6 +40,8 @@ class Conditions:
     Attributes:
         pattern: A regular expression of RE2 that a line of output must match.
         stop_pattern: Another one, whose match means that there is no point in waiting longer.
+        gone: A third one, that nothing on the screen matches any more; see `Observation.stands`.
+        is_back: Wait until something matches `gone` instead.
         idle_s: Nothing was printed and nothing typed for this long.
         is_for_rest: Wait until the pane is at rest.
         is_for_input: Wait until the program awaits something.
@@ -51,6 +52,8 @@ class Conditions:
 
     pattern: str | None = None
     stop_pattern: str | None = None
+    gone: str | None = None
+    is_back: bool = False
     idle_s: float | None = None
     is_for_rest: bool = False
     is_for_input: bool = False
@@ -65,7 +68,7 @@ class Conditions:
 
     def matcher(self) -> Matcher:
         """Return the compiled patterns; ArgumentError if one is not valid."""
-        return Matcher(self.pattern, self.stop_pattern, self.shows.pattern)
+        return Matcher(self.pattern, self.stop_pattern, self.shows.pattern, self.gone)
 
 
 async def wait(
@@ -134,11 +137,14 @@ class EndOfWait:
         # quiet before the next check whether anything can come.
         self._size = cursor
         self._check_s = times.quiet_s
+        # Since when nothing matches `gone`; None while something does.
+        self._gone_since: float | None = None
         # Of several rules that hold, the first one counts.
         self._rules = (
             self._stopped_early,
             self._matched,
             self._exited,
+            self._gone,
             self._listens,
             self._rested,
             self._idle,
@@ -168,11 +174,32 @@ class EndOfWait:
         """A failure or a loss ends the wait at once. Else what is left running may still print."""
         if moment.ending is None:
             return None
-        if self._is_for_rest or self._early or moment.ending.exit_code != 0:
+        if self._is_for_rest or self._early:
             return self._early or Reason.EXITED
-        if moment.runs_others is None:
+        if moment.ending.exit_code == 0 and moment.runs_others is None:
             return Need.OTHERS
-        return None if moment.runs_others else Reason.EXITED
+        if moment.ending.exit_code == 0 and moment.runs_others:
+            return None
+        return Reason.EXITED if self._conditions.gone is None else Reason.GONE
+
+    def _gone(self, moment: Moment) -> Reason | Need | Later | None:
+        """Between two frames of a spinner, nothing is there either, so that it lasts counts."""
+        if self._conditions.gone is None:
+            return None
+        if moment.stands:
+            self._gone_since = None
+            return Reason.BACK if self._conditions.is_back else None
+        if self._gone_since is None:
+            # What is there has changed when something was printed. Keys may still bring it.
+            self._gone_since = moment.now - moment.idle_s
+        gone_at = self._gone_since + self._times.gone_s
+        if self._conditions.is_back:
+            return None
+        if moment.now < gone_at:
+            return Later(gone_at)
+        if moment.is_drained is None:
+            return Need.DRAIN
+        return Reason.GONE if moment.is_drained else None
 
     def _listens(self, moment: Moment) -> Reason | Need | Later | None:
         if self._conditions.port is None:
@@ -222,7 +249,8 @@ class EndOfWait:
         """No pattern can match until somebody types. Checked rarely while nothing is printed."""
         if moment.size != self._size:
             self._size, self._check_s = moment.size, self._times.quiet_s
-        if self._conditions.pattern is None and self._conditions.stop_pattern is None:
+        conditions = self._conditions
+        if conditions.pattern is conditions.stop_pattern is conditions.gone is None:
             return None
         if moment.ending or not self._conditions.timeout_s:
             return None
@@ -245,7 +273,10 @@ class EndOfWait:
             return Need.DRAIN
         if not is_secret and moment.runs_others is None:
             return Need.OTHERS
-        return Reason.INPUT if moment.is_drained and not moment.runs_others else None
+        if not moment.is_drained or moment.runs_others:
+            return None
+        is_gone = self._conditions.gone is not None and not moment.stands
+        return Reason.GONE if is_gone else Reason.INPUT
 
 
 async def observe(observation: Observation, conditions: Conditions, deadline: float) -> Report:
@@ -263,16 +294,16 @@ async def observe(observation: Observation, conditions: Conditions, deadline: fl
 async def _observe(observation: Observation, conditions: Conditions, deadline: float) -> Report:
     pane, clock, times = observation.pane, observation.pane.clock, observation.pane.clock.times
 
-    async def read(end: int, ending: State | None) -> MatchReason | None:
+    async def read(moment: Moment) -> None:
         if observation.early is MatchReason.STOPPED:
-            return None
+            return
         # All that there is can be read, which takes a while, if it is the last look.
         is_look = not conditions.timeout_s
-        is_last = is_look or ending
-        match = await observation.read(end, deadline + (times.starting_s if is_last else 0.0))
-        if match or ending:
-            return match
-        return await observation.match_screen(is_look=is_look)
+        last_s = times.starting_s if is_look or moment.ending else 0.0
+        moment.match = await observation.read(moment.size, deadline + last_s)
+        if not (moment.match or moment.ending):
+            moment.match = await observation.match_screen(is_look=is_look)
+        moment.stands = await observation.stands(is_look=is_look)
 
     rule = EndOfWait(times, conditions, observation.cursor, observation.early)
     verdict, moment = await until(pane, rule, deadline, read)
@@ -295,10 +326,10 @@ async def _read_rest_of_line(observation: Observation) -> None:
     """Read the rest of the line that has matched, if it follows at once."""
     clock, log = observation.pane.clock, observation.pane.log
 
-    async def read(end: int, _: State | None) -> None:
+    async def read(moment: Moment) -> None:
         if observation.text.is_at_line_end or observation.text.is_drawn_on:
             return
-        data = log.read(observation.position, min(SLICE_BYTES, end - observation.position))
+        data = log.read(observation.position, min(SLICE_BYTES, moment.size - observation.position))
         line, line_feed, _rest = data.partition(b"\n")
         await observation.read(observation.position + len(line) + len(line_feed))
 

@@ -67,6 +67,7 @@ class Moment:
         ending: How its program has ended; None while it runs.
         size: The end of what was printed, as far as the log has it.
         match: Which pattern matches what was read until now.
+        stands: What `gone` matches is still there, as far as the log was read.
         idle_s: Seconds since something was printed or typed, or the pane was made.
         has_person: A person has the keyboard.
         activity: What the pane was doing at the last look, at most `Times.min_look_s` before this
@@ -86,6 +87,7 @@ class Moment:
     ending: State | None = None
     size: int = 0
     match: MatchReason | None = None
+    stands: bool = False
     idle_s: float = math.inf
     has_person: bool = False
     activity: Activity | None = None
@@ -98,9 +100,8 @@ class Moment:
 
 
 Rule = Callable[[Moment], V | Need | Later | None]
-# Reads what was printed up to a cursor, given how the program has ended, if it has; returns which
-# pattern matches.
-Read = Callable[[int, State | None], Awaitable[MatchReason | None]]
+# Reads what was printed up to the moment's size, and notes in it which pattern matches.
+Read = Callable[[Moment], Awaitable[None]]
 
 
 async def until(
@@ -158,7 +159,9 @@ class _Watch:
         while True:
             ending = moment.ending
             moment.size = ending.cursor if ending else pane.log.size
-            moment.match = await self._read(moment.size, ending) if self._read else None
+            if self._read:
+                moment.match = None
+                await self._read(moment)
             now, sent = pane.clock.now(), pane.keyboard.last_sent
             moment.now, moment.is_due = now, now >= self._deadline
             moment.idle_s = min(pane.log.quiet_s(), now - sent.at if sent else math.inf)

@@ -326,9 +326,9 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
 
 @TOOLSET.tool(
     "tmux_wait",
-    "Wait for a pane: until a line matches, it is quiet or listens, or, with none of these, "
-    "until its program awaits input; or ends. Returns the output since the last keys, or the "
-    "screen.",
+    "Wait for a pane: until a line matches, a spinner is gone, it is quiet or listens, or, with "
+    "none of these, until its program awaits input; or ends. Returns the output since the last "
+    "keys, or the screen.",
     READS,
     may_take_long=True,
 )
@@ -336,13 +336,14 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
     names = [arguments.pane_id] if isinstance(arguments.pane_id, str) else arguments.pane_id
     if arguments.since is not None and len(names) > 1:
         raise ArgumentError("Parameter 'since' is for one pane. Give one pane, or omit 'since'.")
-    given = (arguments.pattern, arguments.stop_pattern, arguments.idle_s)
-    names_no_condition = given == (None, None, None) and arguments.port is None
+    given = (arguments.pattern, arguments.stop_pattern, arguments.gone)
+    others = (arguments.idle_s, arguments.port)
     if arguments.show is not None:
         compiled("show", arguments.show)
     conditions = Conditions(
         *given,
-        is_for_input=names_no_condition,
+        is_for_input={*given, *others} == {None},
+        idle_s=arguments.idle_s,
         port=arguments.port,
         timeout_s=arguments.timeout_s,
         shows=Shows(MAX_ASKED_CHARACTERS, _GAP_ADVICE, arguments.show),

@@ -118,6 +118,9 @@ class Wait:
     ]
     pattern: Annotated[str | None, string("Regular expression for a line")] = None
     stop_pattern: _StopPattern = None
+    gone: Annotated[
+        str | None, string("Until no row or unfinished line matches it, e.g. 'Thinking'")
+    ] = None
     idle_s: Annotated[
         float | None, argument("Until no output for this many seconds", minimum=0)
     ] = None

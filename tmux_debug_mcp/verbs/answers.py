@@ -36,7 +36,7 @@ _CONFIRMED = ("create", "send", "resize", "kill")
 _READ_THAT = re.compile(r": tmux_capture_pane since (\d+), lines (\d+)\]$")
 
 # The arguments that name what `wait` waits for, and what `create` and `send` wait for.
-_WAIT_CONDITIONS = ("pattern", "stop_pattern", "idle_s", "port")
+_WAIT_CONDITIONS = ("pattern", "stop_pattern", "gone", "idle_s", "port")
 _CONDITIONS = ("wait_for", "port")
 _WAIT_STATUSES: Mapping[str, int] = {
     Reason.EXITED: OTHERWISE,

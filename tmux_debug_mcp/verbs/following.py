@@ -6,9 +6,10 @@ that time: the newest event, and how many it stands for. A follower that was kil
 cursor in the last line that it got.
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -171,7 +172,8 @@ async def follow(
     Raises:
         ArgumentError: A pattern can't be used.
     """
-    Matcher(given.pattern, given.stop_pattern)  # checks them, before anything is told
+    # Checks them, before anything is told.
+    Matcher(given.pattern, given.stop_pattern, gone=given.gone)
     statuses: list[int] = []
 
     async def follow_one(pane: Pane, scope: anyio.CancelScope) -> None:
@@ -201,7 +203,9 @@ async def follow(
 
 async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
     """Tell a pane's events until it has ended or `stop_pattern` matches."""
-    conditions = Conditions(given.pattern, given.stop_pattern, is_for_input=True, timeout_s=_WAIT_S)
+    conditions = Conditions(
+        given.pattern, given.stop_pattern, given.gone, is_for_input=True, timeout_s=_WAIT_S
+    )
     begin: Begin = since_last_keys
     if given.since is not None:
         begin = partial(since_cursor, cursor=given.since)
@@ -216,6 +220,11 @@ async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
         session.note(pane, report.shown)
         reason, end = report.reason, report.end
         if reason is Reason.TIMED_OUT:
+            continue
+        if reason in (Reason.GONE, Reason.BACK):  # which is news again only after the other one
+            conditions = replace(conditions, is_back=reason is Reason.GONE)
+        if reason is Reason.BACK:
+            begin = partial(since_cursor, cursor=end)
             continue
         if reason is not Reason.INPUT or end != input_at:
             await anyio.sleep_until(told_at + _INTERVAL_S)
@@ -233,10 +242,14 @@ async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
         passed_bytes += max(0, newest - end)
         begin = partial(since_cursor, cursor=max(end, newest))
         if reason is Reason.INPUT:  # which is news again only after more output
+            # What is gone by now counts later.
+            is_gone_due = given.gone is not None and end != input_at
             input_at = end
+            most_s = pane.clock.times.gone_s if is_gone_due else math.inf
             async with pane.subscribe() as subscription:
-                while pane.log.size == size and not await pane.ending():
-                    await subscription.wait(_WAIT_S)
+                with pane.clock.move_on_after(most_s):
+                    while pane.log.size == size and not await pane.ending():
+                        await subscription.wait(_WAIT_S)
 
 
 def _around_match(line: str, pattern: Any) -> str:  # noqa: ANN401  re2 has no types
@@ -252,6 +265,8 @@ async def _news(pane: Pane, report: Report, given: Wait, passed_bytes: int) -> _
     reason, what, text, others = report.reason, str(report.state), "", 0
     if reason is Reason.INPUT:
         what = f"awaits {report.state.awaits.value if report.state.awaits else 'input'}"
+    elif reason is Reason.GONE:
+        what = str(reason)
     elif reason.is_match:
         name = "pattern" if reason is Reason.MATCHED else "stop_pattern"
         text, count = await _found(pane, report, name, getattr(given, name))

@@ -58,6 +58,7 @@ _FAILURES = {
 _SUCCESSES = {
     "done": "done",
     "matched": "matched",
+    "gone": "gone",
     "idle": "idle",
     "rest": "at rest",
     "busy": "busy",
@@ -224,6 +225,8 @@ class Record(NamedTuple):
         stop = ("stop_pattern",) if self.tool == "wait" else ()
         if reason == "input" and any(name in self.fields for name in (*_LINES, *stop)):
             return "no match"
+        if reason == "input" and "gone" in self.fields:
+            return "not gone"
         if reason != "exited":
             return ""
         if not self._has_exit_code:

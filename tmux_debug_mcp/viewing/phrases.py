@@ -125,6 +125,7 @@ _DETAILS = {
     "from_byte": "from {}",
     "since": "from {}",
     "pattern": "for /{}/",
+    "gone": "until /{}/ is gone",
     "stop_pattern": "or /{}/",
     "view": "as {}",
     "wait_for": "until /{}/",

@@ -52,6 +52,9 @@ class Grid:
         # The rows that a program that draws has written to since it last moved to one of them; None
         # while none draws.
         self._drawn: list[Row] | None = None
+        # The first and the last of the rows that output went back up to, as indices; None if it did
+        # not, or since a line editor or a program that draws began or ended.
+        self._redrawn: tuple[int, int] | None = None
 
     @property
     def is_drawn_on(self) -> bool:
@@ -100,7 +103,7 @@ class Grid:
         begun = self._drawn if has_scrolled and self._drawn else []
         if not is_restored:
             self.end_lines()
-        self._drawn = None
+        self._drawn = self._redrawn = None
         for row in begun:
             row.is_drawn = False
         if self._history is None:
@@ -170,6 +173,32 @@ class Grid:
     def rows(self) -> list[str]:
         """Return the rows of the screen, without trailing blanks and trailing empty rows."""
         return _without_blank_rows([str(row).rstrip() for row in self._rows[self._top :]])
+
+    def unfinished(self) -> list[str]:
+        """Return the rows that output in lines may still change, each line that wraps joined.
+
+        These are the cursor's, those that output went back up to, and those that don't scroll.
+        """
+        top, end = self._top, len(self._rows)
+        meant = {self._row}
+        if self._redrawn and self._redrawn[0] >= top:
+            meant.update(range(self._redrawn[0], self._redrawn[1] + 1))
+        if self.scroll_region:
+            first, last = self.scroll_region
+            meant.update(range(top, top + first), range(top + last + 1, end))
+        lines = []
+        start = top
+        for index in range(top, end):
+            if self._rows[index].is_wrapped and index + 1 < end:
+                continue
+            if not meant.isdisjoint(range(start, index + 1)):
+                lines.append("".join(map(str, self._rows[start : index + 1])).rstrip())
+            start = index + 1
+        return lines
+
+    def keep_above(self) -> None:
+        """Note that output in lines does not go back up to what is above the cursor any more."""
+        self._redrawn = None
 
     def lines_above_cursor(self, max_rows: int) -> Iterator[list[Row]]:
         """Yield the rows of each line that ends at most so many rows above the cursor.
@@ -307,6 +336,7 @@ class Grid:
         for row, start in zip(self._rows, begins[above:], strict=True):
             row.begins_at = start
         self._row = self.height - 1
+        self._redrawn = None
 
     def move_to(self, row: int, column: int) -> None:
         """Move the cursor to a row and a column, or to the nearest on the screen (CUP)."""
@@ -320,6 +350,21 @@ class Grid:
             self.unmark_lines()  # rows are passed over that later output may not show
         self._grow(self._row + 1)
         self.unmark_lines(self._row + 1)
+
+    def return_to(self, row: int, column: int) -> None:
+        """Move the cursor to where output in lines was before, and may change what it wrote."""
+        before = self._row
+        self.move_to(row, column)
+        self._go_back_up(before)
+
+    def _go_back_up(self, before: int) -> None:
+        """Note that the cursor has moved from a row, perhaps up."""
+        if self._row >= before:
+            return
+        first, last = self._redrawn or (self._row, before)
+        if self._row > last:  # a block of its own
+            first, last = self._row, before
+        self._redrawn = min(first, self._row), max(last, before)
 
     def _grow(self, length: int) -> None:
         """Add rows at the end until there are this many."""
@@ -361,7 +406,7 @@ class Grid:
         first, _ = self._region
         if row < first:
             first = 0
-        self.move_to(max(first, row - count), column)
+        self.return_to(max(first, row - count), column)
 
     def move_down(self, count: int) -> None:
         """Move the cursor down, not beyond the last row of the scroll region (CUD)."""
@@ -400,6 +445,7 @@ class Grid:
             self.scroll_down(1)
         elif row:
             self._row -= 1
+            self._go_back_up(self._row + 1)
             self.unmark_lines(self._row + 1)
 
     @property
@@ -480,10 +526,14 @@ class Grid:
             self._history.add_rows(self._rows[:count])
         del self._rows[:count]
         self._row = max(0, self._row - count)
+        if self._redrawn:
+            first, last = self._redrawn
+            self._redrawn = (first - count, last - count) if first >= count else None
 
     def clear(self) -> None:
         """Clear the screen (ED 2). Its lines go to the history, as in tmux."""
         self.settle()
+        self._redrawn = None
         self.unmark_lines()  # the empty rows above the cursor depend on where a reading begins
         new = new_at_start(self._rows[: self._row + 1])
         if self._history is not None:

@@ -109,6 +109,7 @@ class Interpreter:
         if is_alternate == (self.alternate is not None):
             return
         self._end_drawing()
+        self.main.keep_above()
         region = self.grid.scroll_region
         self.grid.settle()
         if self.alternate is None:
@@ -268,9 +269,10 @@ class Interpreter:
                 self._was_drawn_on = self.main.is_drawn_on
             case "8":  # DECRC
                 row, column, self.sets = self._saved
+                returns = grid.move_to if self.is_drawn_on else grid.return_to
                 if not self._was_drawn_on:
                     self._end_drawing(is_restored=True)
-                grid.move_to(row, column)
+                returns(row, column)
             case "c":  # RIS
                 self._end_drawing()
                 grid.clear()
@@ -357,6 +359,7 @@ class Interpreter:
             self._end_drawing()
         elif self.is_editing:
             self.grid.end_editing()
+        self.grid.keep_above()
         self.is_editing = is_on
 
     def _set_scroll_region(self, first: int, last: int = 0) -> None:

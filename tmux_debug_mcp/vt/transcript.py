@@ -193,6 +193,14 @@ class Transcript:
         """Return the rows of the screen, without trailing blanks and trailing empty rows."""
         return self._interpreter.grid.rows()
 
+    def unfinished(self) -> list[str]:
+        """Return the text of what may still change, where no program draws on the screen.
+
+        It is the unfinished line; the rows that output went back up to, as spinners of several
+        lines do; and rows that don't scroll.
+        """
+        return self._interpreter.grid.unfinished()
+
     def main_lines(self) -> list[Line]:
         """Return the lines of the main screen that are not settled."""
         return self._interpreter.main.lines()

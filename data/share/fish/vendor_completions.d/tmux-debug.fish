@@ -43,6 +43,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l stop-pattern
+complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l gone
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l idle
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l port
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l since
