@@ -43,6 +43,25 @@ def test_session_in_a_shell(shell: Shell) -> None:
     assert listed.stderr == "No active panes. Use tmux-debug create to start one.\n"
 
 
+def test_several_panes_are_killed_in_one_call(shell: Shell) -> None:
+    for name in ("one", "two"):
+        shell.out("create", "--name", name, "cat")
+
+    refused = shell.run("kill", "one", "tow")
+    assert refused.stderr == (
+        "tmux-debug: Pane 'tow' not found. Use tmux-debug list to see active panes.\n"
+    )
+    assert (refused.returncode, len(json.loads(shell.out("list")))) == (125, 2)
+
+    done = shell.run("kill", "one", "two")
+    assert (done.stdout, done.returncode) == ("", 0)
+    assert [line.partition(" by ")[0] for line in done.stderr.splitlines()] == [
+        "[debug-1 one killed",
+        "[debug-2 two killed",
+    ]
+    assert json.loads(shell.out("list")) == []
+
+
 def test_refusal_names_verbs_and_flags_and_not_tools_and_parameters(shell: Shell) -> None:
     assert shell.run("capture", "nope").stderr == (
         "tmux-debug: Pane 'nope' not found. Use tmux-debug list to see active panes.\n"

@@ -34,8 +34,14 @@ async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(
         await tools.exited("server")
         await tools.blocks("list_panes")
         await tools.blocks("kill_pane", pane_id="server")
+        for name in ("one", "two"):
+            await tools.create("exit 3", name=name)
+        await tools.blocks("kill_pane", pane_id=["one", "two"])
 
-    created, *captures, listed, killed = records(path)
+    *_, last = records(path)
+    both = ["debug-2", "debug-3"]
+    assert plain(last) == {"tool": "kill_pane", "pane_id": both, "reason": "killed", "ok": True}
+    created, *captures, listed, killed = records(path)[:-3]
     assert plain(created) == {
         "tool": "create_pane",
         "pane_id": "debug-1",

@@ -196,6 +196,70 @@ async def test_kill_says_how_the_program_ended(tools: Tools) -> None:
     ]
 
 
+async def test_kill_of_several_panes_confirms_each(tools: Tools) -> None:
+    await tools.create("cat", name="web")
+    await tools.exited(await tools.create("exit 3"))
+    await tools.create("cat")
+
+    blocks, facts = await tools.answer("kill_pane", pane_id=["web", "debug-2", "debug-1"])
+
+    confirmed, statuses = (block.split("\n") for block in blocks)
+    assert [line.partition(" after ")[0] for line in confirmed] == [
+        "Killed pane 'web' (killed by SIGHUP",
+        "Killed pane 'debug-2' (exited with code 3",
+    ]
+    assert [line.partition(" after ")[0] for line in statuses] == [
+        "[debug-1 web killed by SIGHUP",
+        "[debug-2 exited with code 3",
+    ]
+    assert facts["panes"] == ["web", "debug-2"]
+    assert [row["id"] for row in await rows(tools)] == ["debug-3"]
+
+
+async def test_nothing_is_ended_if_one_of_several_panes_is_not_there(tools: Tools) -> None:
+    await tools.create("cat", name="web")
+    await tools.create("cat")
+
+    error = await tools.error("kill_pane", pane_id=["web", "wbe", "debug-2"])
+
+    assert error == "Pane 'wbe' not found. Use tmux_list_panes to see active panes."
+    assert [row["status"] for row in await rows(tools)] == ["running", "running"]
+
+
+@with_times(kill_grace_s=PATIENCE_S, kill_s=PATIENCE_S)
+async def test_several_panes_are_ended_at_once(tools: Tools, gate: Gate) -> None:
+    """Each program ends only when the other one has been told to end, too."""
+    for ends in (f"cat {gate}", f"echo >{gate}"):
+        traps = f"trap '{ends}; exit 7' TERM; trap '' HUP"
+        await tools.create(f"{traps}; echo ready; while :; do sleep 0.01; done")
+    names = ["debug-1", "debug-2"]
+    for name in names:
+        await tools.shows(name, "ready")
+
+    [confirmed, _] = await tools.blocks("kill_pane", pane_id=names)
+
+    assert confirmed.count("(exited with code 7 after ") == 2
+
+
+async def test_error_of_a_kill_says_which_panes_have_ended(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tools.create("cat", name="web")
+    await tools.create("cat", name="db")
+    kill = tools.engine.kill
+
+    async def kill_twice(pane: Pane) -> object:
+        if pane.name == "db":  # another call is faster
+            await kill(pane)
+        return await kill(pane)
+
+    monkeypatch.setattr(tools.engine, "kill", kill_twice)
+    web, db = (await tools.error("kill_pane", pane_id=["web", "db"])).split("\n")
+
+    assert web.startswith("Killed pane 'web' (killed by SIGHUP")
+    assert db == "Pane 'db' not found. Use tmux_list_panes to see active panes."
+
+
 STUBBORN = {
     "nohup": "nohup sleep 1001 >/dev/null 2>&1 &",
     "ignores": python(

@@ -293,9 +293,10 @@ class Engine:
             pass
         return True
 
-    def names_for(self, target: object) -> dict[str, str]:
-        """Return how errors name the panes that a call meant by a name, by their ids."""
-        return {pane.id: pane.name for pane in self.panes if pane.name == target}
+    def names_for(self, targets: object) -> dict[str, str]:
+        """Return how errors name the panes that a call meant by a name or several, by their ids."""
+        named = targets if isinstance(targets, list) else [targets]
+        return {pane.id: pane.name for pane in self.panes if pane.name in named}
 
     async def find(self, target: str) -> Pane:
         """Return the pane with an id, or the running one with a name, else the newest with it.

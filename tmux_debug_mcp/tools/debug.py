@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+import anyio
+
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import (
     ArgumentError,
     KeysError,
     NameTakenError,
     PaneNotFoundError,
+    ToolError,
 )
 from tmux_debug_mcp.logs.matching import Matcher, compiled
 from tmux_debug_mcp.logs.seen import advice_in, read_ends
@@ -333,8 +336,8 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
     may_take_long=True,
 )
 async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait) -> Answer:
-    names = [arguments.pane_id] if isinstance(arguments.pane_id, str) else arguments.pane_id
-    if arguments.since is not None and len(names) > 1:
+    is_one = isinstance(arguments.pane_id, str) or len(arguments.pane_id) == 1
+    if arguments.since is not None and not is_one:
         raise ArgumentError("Parameter 'since' is for one pane. Give one pane, or omit 'since'.")
     given = (arguments.pattern, arguments.stop_pattern, arguments.gone)
     others = (arguments.idle_s, arguments.port)
@@ -348,9 +351,7 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
         timeout_s=arguments.timeout_s,
         shows=Shows(MAX_ASKED_CHARACTERS, _GAP_ADVICE, arguments.show),
     )
-    named: dict[Pane, str] = {}
-    for name in names:
-        named.setdefault(await engine.find(name), name)
+    named = await _named(engine, arguments.pane_id)
     panes = [*named]
     begin: Begin = since_last_keys
     if arguments.since is not None:
@@ -371,16 +372,51 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
     DESTROYS,
 )
 async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane) -> Answer:
-    pane = await engine.find(arguments.pane_id)
-    left = (await pane.state()).left if pane.has_exited else ()
-    try:
-        state = await engine.kill(pane)
-    except PaneNotFoundError:  # another call was faster
-        raise PaneNotFoundError(arguments.pane_id) from None
-    ending = f"{state}; ended {', '.join(left)}" if left else str(state)
-    confirmed = f"Killed pane '{arguments.pane_id}' ({ending})"
-    blocks = [confirmed, status(pane, state, Shown(run=session.news(pane)))]
-    return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
+    named = await _named(engine, arguments.pane_id)
+    confirmed: dict[Pane, str] = {}
+    ended: dict[Pane, State] = {}
+    errors: list[ToolError] = []
+
+    async def kill(pane: Pane, name: str) -> None:
+        try:
+            left = (await pane.state()).left if pane.has_exited else ()
+            state = await engine.kill(pane)
+        except ToolError as error:
+            # Another call was faster, or the error is told once all others have ended.
+            errors.append(
+                PaneNotFoundError(name) if isinstance(error, PaneNotFoundError) else error
+            )
+            confirmed[pane] = errors[-1].text_for({}, {}, {pane.id: name})
+            return
+        ending = f"{state}; ended {', '.join(left)}" if left else str(state)
+        confirmed[pane] = f"Killed pane '{name}' ({ending})"
+        ended[pane] = state
+
+    async with anyio.create_task_group() as tasks:
+        for pane, name in named.items():
+            tasks.start_soon(kill, pane, name)
+    told = "\n".join(confirmed[pane] for pane in named)
+    if errors:
+        raise errors[0] if len(named) == 1 else ToolError(told)
+    first, *others = named
+    statuses = [status(pane, ended[pane], Shown(run=session.news(pane))) for pane in named]
+    facts, outcome = meta(first, ended[first]), came_out("killed", ended[first])
+    if others:
+        facts, outcome = {**facts, "panes": [*named.values()]}, {"reason": "killed"}
+    about = [pane.id for pane in named] if others else first.id
+    return Answer([told, "\n".join(statuses)], facts, about, outcome=outcome)
+
+
+async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:
+    """Return the panes that a call names, by one name or several, each with its first name.
+
+    Raises:
+        PaneNotFoundError, AmbiguousNameError: As for `Engine.find`.
+    """
+    named: dict[Pane, str] = {}
+    for name in [names] if isinstance(names, str) else names:
+        named.setdefault(await engine.find(name), name)
+    return named
 
 
 @TOOLSET.tool(

@@ -134,7 +134,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class KillPane:
-    pane_id: _PaneId
+    pane_id: Annotated[
+        str | Sequence[str],
+        _one_or_several("Pane id, name, or an array", _MAX_PANES, 1, minLength=1),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class Records:
         capture = ""
         try:
             answered = await answer()
-            if answered.output is not None and answered.pane_id is not None:
+            if answered.output is not None and isinstance(answered.pane_id, str):
                 capture = audit.capture(
                     answered.pane_id, without(self._secrets.values(), answered.output)
                 )

@@ -153,8 +153,7 @@ class Toolbox:
             return str(error)
         toolset = entry.toolset
         given = {**toolset.placeholders, **arguments}
-        target = arguments.get("pane_id")
-        names = self._engine.names_for(target) if isinstance(target, str) else {}
+        names = self._engine.names_for(arguments.get("pane_id"))
         return error.text_for(toolset.sentences, given, names)
 
 

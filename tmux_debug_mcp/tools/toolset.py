@@ -43,7 +43,7 @@ class Answer:
     Attributes:
         blocks: Texts, each a block of content.
         meta: Facts for programs, the result's `_meta`; those that are None are left out.
-        pane_id: The pane that the call was about.
+        pane_id: The pane, or the panes, that the call was about.
         output: The part of the blocks that a program in a pane printed; None when there is none.
         image: A PNG to add as another block.
         outcome: How the call came out, for the record; see `came_out`. Empty if it neither waited
@@ -53,7 +53,7 @@ class Answer:
 
     blocks: Sequence[str]
     meta: Mapping[str, Any] = field(default_factory=dict)
-    pane_id: str | None = None
+    pane_id: str | Sequence[str] | None = None
     output: str | None = None
     image: bytes | None = None
     outcome: Mapping[str, Any] = field(default_factory=dict)

@@ -99,8 +99,8 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "kill",
-            "end a pane and everything it started",
-            "kill web",
+            "end panes and everything they started",
+            "kill web worker",
             "tmux_kill_pane",
             "KillPane",
         ),
