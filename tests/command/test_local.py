@@ -163,6 +163,7 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
     server.call("create_pane", command="cat", name="web")
     server.call("create_pane", command="exit 3", name="test")
     server.call("create_pane", command="kill -SEGV $$", name="crash")
+    server.call("run", command="true")  # its pane leaves the list at its end
 
     text = shell.out("ps")
 
@@ -177,7 +178,10 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
         r"    debug-3 crash killed by SIGSEGV after \S+ s: kill -SEGV \$\$\n",
     ]
     assert re.search("".join(lines), text)
+    assert "debug-4" not in text
     assert shell.out("ps", "--names") == "web\ntest\ncrash\n"
+    assert len(json.loads(shell.out("list"))) == 3
+    assert shell.out("capture", "debug-4") == ""
 
 
 def test_ps_shows_escape_sequences_and_does_not_send_them(shell: Shell, tmp_path: Path) -> None:

@@ -92,6 +92,11 @@ class TestServerInTheBackground:
         assert answers[0][0] == "got hello\n"
         assert "; matched; " in answers[0][1]
 
+    async def test_it_is_listed(self, tools: Tools) -> None:
+        pane_id, _ = await started(tools)
+        await run(tools, "true")
+        assert [row["id"] for row in await tools.json("list_panes")] == [pane_id]
+
     async def test_it_is_not_retired(self, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "KEPT_RUN_PANES", 2)
         pane_id, port = await started(tools)

@@ -10,11 +10,11 @@ import anyio.lowlevel
 import orjson
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, Gate, Tools, ask_until, eventually, python, run_directories
+from support import PATIENCE_S, Gate, Tools, ask_until, eventually, python, run, run_directories
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.panes import creation
+from tmux_debug_mcp.panes import creation, engine
 from tmux_debug_mcp.panes.looking.snapshot import look
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.place import Place
@@ -141,6 +141,38 @@ async def test_name_of_a_running_pane_is_not_given_again(tools: Tools) -> None:
     assert error == taken
     assert [answer.is_error for answer in answers].count(False) == 1
     assert len(await rows(tools)) == 2
+
+
+async def test_pane_of_a_run_leaves_the_list_at_its_end_and_can_be_read(tools: Tools) -> None:
+    await tools.exited(await tools.create("exit 3"))
+    await run(tools, "echo one; exit 4")
+    _, facts, _ = await run(tools, "read -r word; echo got $word")
+    assert [row["id"] for row in await rows(tools)] == ["debug-1", "debug-3"]
+
+    await tools.send("debug-3", "it Enter")
+    await tools.exited("debug-3")
+
+    assert [row["id"] for row in await rows(tools)] == ["debug-1"]
+    assert await tools.capture("debug-2") == "one"
+    assert (await tools.state("debug-2"))["exit_code"] == 4
+    assert "got it" in await tools.capture(facts["pane_id"])
+    await tools.blocks("kill_pane", pane_id=["debug-1", "debug-2"])
+    assert (await tools.text("list_panes")).startswith("No active panes")
+
+
+async def test_pane_of_a_run_is_kept_until_others_have_ended_after_it(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "KEPT_RUN_PANES", 2)
+    await run(tools, "read -r word; echo got $word")
+    for number in range(3):
+        await run(tools, f"echo {number}")
+    await tools.send("debug-1", "it Enter")
+    await tools.exited("debug-1")
+
+    await run(tools, "echo last")
+
+    assert [pane.id for pane in tools.engine.panes] == ["debug-1", "debug-5"]
 
 
 async def test_list_tells_what_is_awaited(tools: Tools) -> None:

@@ -34,7 +34,7 @@ def ps(words: list[str], environ: Mapping[str, str]) -> int:
     """List the servers with their panes, or the names of one server's panes."""
     given = flags("ps", words, {"--follow", "--names"})
     if "--names" in given:
-        for pane in panes_of(server_for(environ, LOOKS).socket):
+        for pane in _listed(server_for(environ, LOOKS)):
             write(1, f"{pane['name']}\n")
         return 0
     here, runtime = surroundings(environ), environ.get("XDG_RUNTIME_DIR", "")
@@ -118,9 +118,19 @@ def _lines(here: Surroundings, runtime: str) -> Iterator[tuple[str, bool]]:
         yield reason, False
 
 
+def _listed(server: Server) -> list[dict[str, object]]:
+    """Return the rows of a server's panes without those that lists don't show.
+
+    Raises:
+        ServerGoneError: As for `panes_of`.
+    """
+    # A server of an earlier version lists all.
+    return [pane for pane in panes_of(server.socket) if pane.get("is_listed", True)]
+
+
 def _panes(server: Server, named: str) -> Iterator[tuple[str, bool]]:
     try:
-        panes = panes_of(server.socket)
+        panes = _listed(server)
     except ServerGoneError:
         yield "    does not answer", False
         return

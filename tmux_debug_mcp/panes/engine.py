@@ -118,6 +118,10 @@ class Engine:
             states.append((pane, await pane.state(listening)))
         return states
 
+    async def listed(self) -> list[tuple[Pane, State]]:
+        """Return the same for the panes that lists show: without those of runs that are over."""
+        return [one for one in await self.states() if is_listed(*one)]
+
     def panes_in(self, window: str) -> list[Pane]:
         """Return the panes of a window, our id `@N`, oldest first. Only a split one has several."""
         return [pane for pane in self.panes if pane.window == window]
@@ -274,12 +278,17 @@ class Engine:
         raise PaneLimitError(MAX_PANES)
 
     async def retire_run_panes(self) -> None:
-        """Kill evictable panes that have ended, except the newest 20 and those in use.
+        """Kill evictable panes that have ended, except the 20 that ended last and those in use.
 
         A pane is in use while it has a subscriber, or something that its program has left runs.
         """
-        ended = [pane for pane in self.panes if pane.made_by.is_evictable and await pane.ending()]
-        for pane in ended[:-KEPT_RUN_PANES]:
+        ended: list[tuple[float, Pane]] = []
+        for pane in self.panes:
+            ending = await pane.ending() if pane.made_by.is_evictable else None
+            if ending:
+                ended.append((pane.started_at + ending.runtime_s, pane))
+        ended.sort(key=lambda one: one[0])
+        for _, pane in ended[:-KEPT_RUN_PANES]:
             if not pane.subscribers and not pane.left():
                 await self._evict(pane)
 
@@ -396,6 +405,11 @@ class Engine:
             pane.log.close()
         if self.archive:
             self.archive.close()
+
+
+def is_listed(pane: Pane, state: State) -> bool:
+    """Return whether lists show a pane: not one of `tmux_run` once nothing runs in it."""
+    return bool(not pane.made_by.is_evictable or state.is_running or state.left)
 
 
 @asynccontextmanager

@@ -426,7 +426,7 @@ async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:
     READS,
 )
 async def list_panes(engine: Engine) -> Answer:
-    rows = [row(pane, state) for pane, state in await engine.states()]
+    rows = [row(pane, state) for pane, state in await engine.listed()]
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])
     return Answer([compact(rows)])

@@ -11,6 +11,7 @@ from typing import Any
 
 from tmux_debug_mcp.errors import head
 from tmux_debug_mcp.logs.excerpts import Excerpt, joined
+from tmux_debug_mcp.panes.engine import is_listed
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
@@ -60,12 +61,14 @@ def row(pane: Readable, state: State) -> dict[str, Any]:
 def row_for_people(pane: Pane, state: State) -> dict[str, Any]:
     """Return a pane's row of the list, with more for those who don't call tools.
 
-    `line` is the whole command, `shown` the words of a status line and who has the keyboard.
+    `line` is the whole command, `shown` the words of a status line and who has the keyboard, and
+    `is_listed` says whether lists show the pane.
     """
     shown = described(pane, state)
     if pane.keyboard.holder:
         shown += f", {pane.keyboard.holder} has the keyboard"
-    return row(pane, state) | {"line": pane.command, "shown": shown}
+    more = {"line": pane.command, "shown": shown, "is_listed": is_listed(pane, state)}
+    return row(pane, state) | more
 
 
 def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class _Visit:
         """
         if self._target is not None:
             return
-        states = await self._engine.states()
+        states = await self._engine.listed()
         if self._request.verb == "secret":
             states = [(pane, now) for pane, now in states if now.awaits is Awaits.HIDDEN_INPUT]
             if not states:
