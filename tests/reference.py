@@ -115,6 +115,7 @@ def _limits_of_texts() -> list[Limit]:
     in_the_middle = "a quarter from the beginning and the rest from the end"
     with_since = "with `since` all from the beginning, and the cursor to go on from is returned"
     asked = f"{reports.MAX_ASKED_CHARACTERS:,} characters"
+    first = f"or {reports.WHOLE_SCREEN:,} of a screen that comes for the first time"
     step = f"and {reports.STEP_CHARACTERS} more for each further step, up to {asked}"
     return [
         ("lines of a capture", f"{MAX_TEXT_LINES:,}"),
@@ -126,8 +127,7 @@ def _limits_of_texts() -> list[Limit]:
         ("text of a wait, or with `wait_for`", f"{asked}, {in_the_middle}"),
         (
             "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
-            f"{reports.MAX_UNASKED_CHARACTERS:,} characters, or {reports.WHOLE_SCREEN:,} of a screen "
-            f"that comes for the first time; {step}; each step keeps its share",
+            f"{reports.MAX_UNASKED_CHARACTERS:,} characters, {first}; {step}; each keeps its share",
         ),
         ("lines that `show` returns", f"the newest {reports.MAX_SHOWN_LINES}"),
     ]

@@ -211,7 +211,8 @@ async def _in_order(
     text = excerpt.text
     facts = {**meta(first, panes[first], excerpt), "panes": [*dict.fromkeys(names)]}
     blocks = [text, " ".join([*(f"[{remark}]" for remark in remarks), *statuses])]
-    return Answer(blocks, facts, first.id, text, shown=shown)
+    about = [pane.id for pane in panes]
+    return Answer(blocks, facts, about, text, shown=shown)
 
 
 def _printed(log: Log, name: str, lines: Sequence[LogLine]) -> list[_Printed]:

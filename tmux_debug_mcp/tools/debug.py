@@ -61,9 +61,9 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 
 @TOOLSET.tool(
     "tmux_create_pane",
-    "Start a command in a new terminal pane: a server, a test run, a debugger, or a shell such "
-    "as 'bash'. Returns what it printed, or its screen, once it is at rest (ended, awaiting "
-    "something or quiet), after timeout_s at the latest; it keeps running.",
+    "Start a command in a new terminal pane: a server, a debugger, a shell such as 'bash'. Returns "
+    "what it printed, or its screen, once it is at rest (ended, awaiting something or quiet), "
+    "after timeout_s at the latest.",
     CREATES,
     may_take_long=True,
 )
@@ -260,9 +260,8 @@ async def _taken(
 @TOOLSET.tool(
     "tmux_capture_pane",
     "Read a pane, running or exited: the last lines of its scrollback, or the screen of a "
-    "full-screen program. With `since`, all that was printed from that cursor on. With "
-    "`pattern`, only lines of the log that match (from `since` on), behind their cursors. An array "
-    "of panes gives their newest lines merged in the order of time.",
+    "full-screen program. With `since`, all printed from that cursor on. With `pattern`, only "
+    "lines that match, behind their cursors. Of several panes, the newest lines by time.",
     READS,
 )
 async def capture_pane(engine: Engine, session: CallerSession, arguments: CapturePane) -> Answer:
@@ -274,8 +273,9 @@ async def capture_pane(engine: Engine, session: CallerSession, arguments: Captur
     "Run a command to its end; return its output and exit code. With pane_id it runs in the "
     "shell at its prompt there, which keeps directory and variables; without, in a pane of its "
     "own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it gets "
-    "C-c. A script can drive panes; flags are named as these parameters: `tmux-debug create "
-    "--name web CMD; tmux-debug send web 'run x' Enter --wait-for RE; tmux-debug send web C-c`.",
+    "C-c. A script can drive panes with `tmux-debug create|send|wait|capture|run|kill|list`, whose "
+    "flags are these parameters: `tmux-debug create --name web CMD; tmux-debug send web 'run x' "
+    "Enter --wait-for RE`. Each word of send is a step; 'Up Up' is one.",
     DESTROYS,
     may_take_long=True,
 )
@@ -329,9 +329,9 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
 
 @TOOLSET.tool(
     "tmux_wait",
-    "Wait for a pane: until a line matches, a spinner is gone, it is quiet or listens, or, with "
-    "none of these, until its program awaits input; or ends. Returns the output since the last "
-    "keys, or the screen.",
+    "Wait until a line matches, a spinner is gone, a pane (the first of several) is quiet or "
+    "listens, or, with none of these, its program awaits input; or ends. Returns the output since "
+    "the last keys, or the screen.",
     READS,
     may_take_long=True,
 )
@@ -367,20 +367,20 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
 
 @TOOLSET.tool(
     "tmux_kill_pane",
-    "End a pane: its program, all that this started, and the pane with its output. To signal "
-    "only the program, use tmux_send_keys.",
+    "End panes: each with its program, all that this started, and its output. To signal only the "
+    "program, use tmux_send_keys.",
     DESTROYS,
 )
 async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane) -> Answer:
     named = await _named(engine, arguments.pane_id)
     confirmed: dict[Pane, str] = {}
-    ended: dict[Pane, State] = {}
+    states = {pane: await pane.state() for pane in named}
     errors: list[ToolError] = []
 
     async def kill(pane: Pane, name: str) -> None:
         try:
-            left = (await pane.state()).left if pane.has_exited else ()
-            state = await engine.kill(pane)
+            left = states[pane].left if pane.has_exited else ()
+            state = states[pane] = await engine.kill(pane)
         except ToolError as error:
             # Another call was faster, or the error is told once all others have ended.
             errors.append(
@@ -390,7 +390,6 @@ async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane)
             return
         ending = f"{state}; ended {', '.join(left)}" if left else str(state)
         confirmed[pane] = f"Killed pane '{name}' ({ending})"
-        ended[pane] = state
 
     async with anyio.create_task_group() as tasks:
         for pane, name in named.items():
@@ -399,12 +398,12 @@ async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane)
     if errors:
         raise errors[0] if len(named) == 1 else ToolError(told)
     first, *others = named
-    statuses = [status(pane, ended[pane], Shown(run=session.news(pane))) for pane in named]
-    facts, outcome = meta(first, ended[first]), came_out("killed", ended[first])
+    statuses = [status(pane, states[pane], Shown(run=session.news(pane))) for pane in named]
+    facts, outcome = meta(first, states[first]), came_out("killed", states[first])
     if others:
         facts, outcome = {**facts, "panes": [*named.values()]}, {"reason": "killed"}
     about = [pane.id for pane in named] if others else first.id
-    return Answer([told, "\n".join(statuses)], facts, about, outcome=outcome)
+    return Answer([told, " ".join(statuses)], facts, about, outcome=outcome)
 
 
 async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:
@@ -421,8 +420,8 @@ async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:
 
 @TOOLSET.tool(
     "tmux_list_panes",
-    "List panes as JSON: status, what is awaited, what blocks the program, ports, pid, exit "
-    "code or signal.",
+    "List panes as JSON: status, what each awaits or is blocked on, ports, pid, exit code or "
+    "signal.",
     READS,
 )
 async def list_panes(engine: Engine) -> Answer:

@@ -28,17 +28,18 @@ def _timeout(description: str) -> Declaration:
     return argument(description, minimum=0, maximum=_MAX_TIMEOUT_S)
 
 
-def _one_or_several(description: str, max_items: int, min_items: int, **rules: int) -> Declaration:
-    item = {"type": "string", **rules}
-    several = {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
-    if not min_items:
-        del several["minItems"]
-    return argument(description, anyOf=[item, several])
+def _one_or_several(description: str, **rules: int) -> Declaration:
+    item = {"type": "string"}
+    return argument(description, anyOf=[item, {"type": "array", "items": item, **rules}])
 
 
 _PaneId = Annotated[str, string("Pane id or name")]
+_PaneIds = Annotated[
+    str | Sequence[str],
+    _one_or_several("Pane id, name, or an array", minItems=1, maxItems=_MAX_PANES),
+]
 _WaitFor = Annotated[str | None, string("Regular expression to wait for")]
-_StopPattern = Annotated[str | None, string("Another that ends it, e.g. 'error|panic'")]
+_StopPattern = Annotated[str | None, string("Another that ends it, e.g. 'panic'")]
 _Port = Annotated[int | None, argument("Wait until it listens there", minimum=1, maximum=65535)]
 _StartTimeout = Annotated[
     float | None, _timeout("Max seconds to wait (default 1, with wait_for or port 30)")
@@ -63,7 +64,8 @@ class CreatePane:
 class SendKeys:
     pane_id: _PaneId
     keys: Annotated[
-        str | Sequence[str], _one_or_several("Text or keys, or an array of steps", MAX_STEPS, 0)
+        str | Sequence[str],
+        _one_or_several("Text or keys, or an array of steps", maxItems=MAX_STEPS),
     ]
     literal: Annotated[bool, argument("Text only, no key names; a line feed is Enter")] = False
     paste: Annotated[bool, argument("Paste it in one piece, not line by line")] = False
@@ -80,22 +82,17 @@ class SendKeys:
 
 @dataclass(frozen=True, slots=True)
 class CapturePane:
-    pane_id: Annotated[
-        str | Sequence[str],
-        _one_or_several("Pane id, name, or an array", _MAX_PANES, 1, minLength=1),
-    ]
+    pane_id: _PaneIds
     lines: Annotated[
         int | None,
         argument(f"How many lines (default 100, with pattern 20; max {MAX_TEXT_LINES})", minimum=1),
     ] = None
     since: Annotated[int | None, argument("Cursor to read on from, oldest first", minimum=0)] = None
     pattern: Annotated[str | None, string("Regular expression")] = None
-    context: Annotated[
-        int | None, argument("Lines around each that matches", minimum=0, maximum=MAX_TEXT_LINES)
-    ] = None
+    context: Annotated[int | None, argument("Lines around each that matches", minimum=0)] = None
     view: Annotated[
         Literal["lines", "screen", "ansi"],
-        argument("screen: the rows as they are; ansi: lines in colour"),
+        argument("screen: rows as they are; ansi: lines in colour"),
     ] = "lines"
 
 
@@ -110,20 +107,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    pane_id: Annotated[
-        str | Sequence[str],
-        _one_or_several(
-            "Pane id, name, or an array: waits for the first", _MAX_PANES, 1, minLength=1
-        ),
-    ]
+    pane_id: _PaneIds
     pattern: Annotated[str | None, string("Regular expression for a line")] = None
     stop_pattern: _StopPattern = None
     gone: Annotated[
-        str | None, string("Until no row or unfinished line matches it, e.g. 'Thinking'")
+        str | None, string("Until no row or unfinished line matches, e.g. 'Thinking'")
     ] = None
-    idle_s: Annotated[
-        float | None, argument("Until no output for this many seconds", minimum=0)
-    ] = None
+    idle_s: Annotated[float | None, argument("Until no output for so many seconds", minimum=0)] = (
+        None
+    )
     port: _Port = None
     since: Annotated[
         int | None, argument("Cursor to begin at (default: the last keys sent)", minimum=0)
@@ -134,10 +126,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class KillPane:
-    pane_id: Annotated[
-        str | Sequence[str],
-        _one_or_several("Pane id, name, or an array", _MAX_PANES, 1, minLength=1),
-    ]
+    pane_id: _PaneIds
 
 
 @dataclass(frozen=True, slots=True)
