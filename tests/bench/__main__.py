@@ -43,6 +43,13 @@ BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
 THINKING_S = 0.5
 KEYS = 10
 PANES = 20
+_BUSY_PANES = 10
+_PRINTS = """
+import time
+while True:
+    print("GET /orders/4711 200 in 3 ms, 512 bytes", flush=True)
+    time.sleep(0.01)
+"""
 _HISTORY_LINES = 50_000
 _LOG_BYTES = 16 << 20
 # An event loop with the terminal and a pipe of its own, which answers each key.
@@ -274,14 +281,9 @@ def last_pane(server: Server) -> str:
 
 def cpu_share(pid: int, seconds: float) -> float:
     """Return how much of a processor a process uses over some seconds, in per cent."""
-
-    def used() -> float:
-        user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-    before = used()
+    before = cpu_ms(pid)
     time.sleep(seconds)
-    return (used() - before) / seconds * 100
+    return (cpu_ms(pid) - before) / seconds / 10
 
 
 def measure_flood(figures: Figures, rounds: int, share_s: float, server: Server) -> None:
@@ -301,6 +303,17 @@ def measure_flood(figures: Figures, rounds: int, share_s: float, server: Server)
     figures.samples["CPU of a wait for a flood, %"].append(cpu_share(server.pid, share_s))
     assert "timed out" in str(server.read())
     server.text("kill_pane", pane_id="flood")
+
+
+def measure_busy(figures: Figures, share_s: float) -> None:
+    """Measure what ten panes cost that print 100 lines a second each, and that nobody looks at."""
+    server = started()
+    for _ in range(_BUSY_PANES):
+        command = shlex.join([sys.executable, "-I", "-S", "-c", _PRINTS])
+        server.text("create_pane", command=command, timeout_s=0)
+    time.sleep(THINKING_S)  # they start
+    figures.samples["CPU beside ten busy panes, %"].append(cpu_share(server.pid, share_s))
+    server.finish()
 
 
 def measure_terminals(figures: Figures, pattern: str) -> None:
@@ -398,6 +411,9 @@ def budgets(figures: Figures, peers: Sequence[str]) -> list[Budget]:
         Budget("capture beside a flood / quiet", flood, 5, "×"),
         Budget("key to an event loop", quick("key to an event loop"), 30, "ms"),
         Budget("wake-up of a wait", figures.median("wake-up of a wait"), 5, "ms"),
+        Budget(
+            "CPU beside ten busy panes", figures.median("CPU beside ten busy panes, %"), 1.0, "%"
+        ),
         Budget("voluntary switches while idle", figures.median("switches while idle"), 0, ""),
         *(Budget("a turn's work for a terminal, at worst", worst, 16, "ms") for worst in worsts),
         *(
@@ -506,6 +522,7 @@ def main() -> int:
             measure_calls(figures, options.rounds, options.idle, options.share, socket)
         finally:
             subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
+    measure_busy(figures, options.share)
     measure_growth(figures, options.cold, options.panes)
     peers = dict(options.peer)
     measure_cold(figures, options.cold, options.gap, peers)
