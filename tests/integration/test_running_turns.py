@@ -3,10 +3,12 @@
 import os
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 from clocks import SkippingClock, with_times
 from support import PATIENCE_S, SHELLS, Gate, Tools, answers_to, eventually, python, run, until
@@ -107,6 +109,66 @@ async def test_run_whose_end_is_seen_after_the_next_one_tells_only_of_itself(
 
     [(text, facts, _)] = answers
     assert (text, facts["exit_code"]) == ("own\n^C\n", 130)
+
+
+async def run_interrupted(tools: Tools, pane_id: str, gate: Gate) -> Mapping[str, Any]:
+    """Run a command that C-c interrupts, so that the shell gives it up; return the run's facts."""
+    async with anyio.create_task_group() as tasks:
+        answers = answers_to(tasks, run(tools, f"cat {gate}", pane_id))
+        await tools.shows_foreground(pane_id, "cat")
+        await tools.send(pane_id, "C-c", timeout_s=0)
+    [(_, facts, _)] = answers
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("", ("interrupted", 130)),
+        ("echo on", ("given_up", None)),
+        ("cat Enter", ("given_up", None)),
+        ("(exit 3) Enter", ("given_up", None)),
+    ],
+)
+async def test_exit_code_is_asked_for_only_if_nobody_has_typed_at_the_prompt_since(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch, keys: str, told: object
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    follow = runs._follow
+
+    async def follow_late(pane: Pane, *rest: Any) -> Any:  # noqa: ANN401
+        answer = await follow(pane, *rest)
+        if keys:
+            await tools.send(pane_id, keys)
+        return answer
+
+    monkeypatch.setattr(runs, "_follow", follow_late)
+    facts = await run_interrupted(tools, pane_id, gate)
+    assert (facts["reason"], facts.get("exit_code")) == told
+    assert len(tools.engine.panes[0].jobs.commands) == (1 if keys else 2)
+
+
+async def test_exit_code_is_not_asked_for_between_the_keys_of_another_call(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    follow, is_over = runs._follow, anyio.Event()
+
+    async def type_slowly(pane: Pane, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        async with pane.keyboard.in_sequence(PATIENCE_S):
+            task_status.started()
+            await is_over.wait()
+
+    async def follow_late(pane: Pane, *rest: Any) -> Any:  # noqa: ANN401
+        answer = await follow(pane, *rest)
+        await tasks.start(type_slowly, pane)
+        return answer
+
+    monkeypatch.setattr(runs, "_follow", follow_late)
+    async with anyio.create_task_group() as tasks:
+        facts = await run_interrupted(tools, pane_id, gate)
+        is_over.set()
+    assert (facts["reason"], facts.get("exit_code")) == ("given_up", None)
 
 
 def waits_at(gate: Gate) -> bool:

@@ -314,7 +314,7 @@ class Given:
         pass
 
     remove = settle
-    code_before = None
+    start = code_before = None
 
 
 DRAINED = replace(AT, is_drained=True)
@@ -463,5 +463,5 @@ async def test_exit_code_is_not_waited_for_once_the_pane_has_ended(
 
     monkeypatch.setattr(giving, "give", give)
     async with clock.jumping():
-        assert await giving.last_exit_code(pane, INNER) is None
+        assert await giving.last_exit_code(pane, cast("Job", job)) is None
     assert clock.now() == 0.0

@@ -29,6 +29,7 @@ from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import clean_text, may_be_answered
 from tmux_debug_mcp.panes.keyboard import acquire
+from tmux_debug_mcp.panes.looking.activity import prompting
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_complete, may_go_on
@@ -305,17 +306,26 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
     return job
 
 
-async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
-    """Return the exit code of the last command of a shell at its prompt, None without an answer."""
-    job = await give(pane, shell, "# exit code")
-    times = pane.clock.times
+async def last_exit_code(pane: Pane, job: Job) -> int | None:
+    """Return the exit code of what a job's shell, which is at its prompt, has run last.
 
-    def is_done(moment: Moment) -> bool | Need | Later:
-        if not (job.is_done() or moment.ending):
-            return Later(moment.now + times.job_poll_s)
-        return Need.DRAIN if moment.is_drained is None else True
+    None without an answer, or if somebody is typing, or has typed at the prompt since the job.
+    """
+    keyboard, times = pane.keyboard, pane.clock.times
+    if keyboard.holder or keyboard.sequence.locked():
+        return None
+    async with keyboard.in_sequence(0):
+        start = job.start or 0
+        if any(sent.cursor >= start and prompting(sent.before) for sent in keyboard.sent):
+            return None
+        asked = await give(pane, job.shell, "# exit code")
 
-    await until(pane, is_done, pane.clock.now() + times.interrupt_s)
-    job.settle()
-    job.remove()
-    return job.code_before
+        def is_done(moment: Moment) -> bool | Need | Later:
+            if not (asked.is_done() or moment.ending):
+                return Later(moment.now + times.job_poll_s)
+            return Need.DRAIN if moment.is_drained is None else True
+
+        await until(pane, is_done, pane.clock.now() + times.interrupt_s)
+    asked.settle()
+    asked.remove()
+    return asked.code_before

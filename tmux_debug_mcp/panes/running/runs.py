@@ -324,8 +324,8 @@ async def _follow_job(pane: Pane, job: Job, deadline: float) -> Report:
     start, end = _output_range(pane.log, job, reason, state)
     exit_code = job.exit_code
     is_unknown = exit_code is None and reason in (Reason.DONE, Reason.GIVEN_UP)
-    if is_unknown and job.shell.is_running() and not pane.keyboard.holder:
-        exit_code = await last_exit_code(pane, job.shell)
+    if is_unknown and job.shell.is_running():
+        exit_code = await last_exit_code(pane, job)
         if reason is Reason.GIVEN_UP and exit_code == _INTERRUPTED:
             reason = Reason.INTERRUPTED
     elif reason is Reason.EXITED:
