@@ -69,7 +69,7 @@ async def test_capture_tells_what_a_program_is_blocked_on_that_nobody_has_seen_a
         """Tell whether nothing was printed for a while, and everything is asleep."""
         below = processes.descendants(pane.leader.pid)
         are_asleep = all(processes.is_asleep(pid, str(pid)) for pid in below)
-        return are_asleep and pane.log.quiet_s() > pane.clock.times.quiet_s
+        return are_asleep and pane.clock.now() > pane.log.grew_at() + pane.clock.times.quiet_s
 
     await eventually(is_quiet)
     blocks, facts = await tools.answer("capture_pane", pane_id=pane_id, **arguments)

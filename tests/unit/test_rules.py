@@ -36,11 +36,11 @@ EXITED, FAILED = ended_state(0, 1.0, 9), ended_state(3, 1.0, 9)
 MATCHED, STOPPED = MatchReason.MATCHED, MatchReason.STOPPED
 
 
-def seen(snapshot: Snapshot, quiet_s: float = 0.01) -> Activity:
+def seen(snapshot: Snapshot, inactive_s: float = 0.01) -> Activity:
     """Return what a pane does that was like this for some time."""
     tracker = ActivityTracker(TIMES)
     tracker.step(snapshot, 0.0)
-    return tracker.step(snapshot, quiet_s)
+    return tracker.step(snapshot, inactive_s)
 
 
 QUIET = seen(BLOCKED, 0.4)
@@ -61,8 +61,8 @@ class Case:
     early: MatchReason | None = None
 
 
-AT = Moment(10.0, idle_s=0.0)
-IDLE = replace(AT, idle_s=60.0)
+AT = Moment(10.0, touched_at=10.0)
+IDLE = replace(AT, touched_at=-50.0)
 REST, INPUT, MATCH = Conditions(is_for_rest=True), Conditions(is_for_input=True), Conditions("x")
 PORT, QUIETLY = Conditions(port=80), Conditions(idle_s=2.0)
 GONE, BOTH = Conditions(gone="x"), Conditions("y", gone="x")
@@ -113,7 +113,7 @@ WAITS = {
     ),
     "where it does not come back either": Case(
         GONE,
-        replace(AT, idle_s=0.5, activity=seen(PROMPT), is_drained=True, runs_others=False),
+        replace(AT, touched_at=9.5, activity=seen(PROMPT), is_drained=True, runs_others=False),
         Reason.GONE,
     ),
     "what fails has left nothing there": Case(
@@ -193,19 +193,20 @@ def test_what_was_gone_between_two_frames_is_gone_only_after_the_last_one() -> N
         at = 10 + tenth / 10
         stands = tenth % 10 < 3
         last = (tenth // 10) + (0.0 if stands else 0.3)
-        moment = replace(frames, now=at, idle_s=at - 10 - last, stands=stands)
+        moment = replace(frames, now=at, touched_at=10 + last, stands=stands)
         assert not isinstance(rule(moment), Reason)
-    assert rule(replace(frames, now=13.2, idle_s=0.9)) == pytest.approx(Later(13.3))
-    assert rule(replace(frames, now=13.31, idle_s=1.01)) is Reason.GONE
+    assert rule(replace(frames, now=13.2, touched_at=12.3)) == pytest.approx(Later(13.3))
+    assert rule(replace(frames, now=13.31, touched_at=12.3)) is Reason.GONE
 
 
 def test_check_whether_anything_can_come_becomes_rare_until_something_is_printed() -> None:
     rule = EndOfWait(TIMES, MATCH, 0, None)
     busy, asked = seen(BUSY), []
-    for moment in (IDLE, replace(IDLE, now=99.0, idle_s=149.0), replace(AT, now=99.0, size=1)):
+    grown = replace(AT, now=99.0, touched_at=99.0, size=1)
+    for moment in (IDLE, replace(IDLE, now=99.0), grown):
         answer = rule(replace(moment, activity=busy))
         assert isinstance(answer, Later)
-        asked.append(answer.at - moment.now + moment.idle_s)
+        asked.append(answer.at - moment.touched_at)
     assert asked == pytest.approx([120.0, 298.0, TIMES.quiet_s])
 
 

@@ -213,10 +213,10 @@ class Log:
         """When the file was last written, in seconds since the epoch by the system's clock."""
         return self._status().st_mtime
 
-    def quiet_s(self) -> float:
-        """Return the seconds since the log grew, or since it was made if it is empty."""
+    def grew_at(self) -> float:
+        """Return when the log grew last, by its clock; when it was made if it is empty."""
         self.note_growth()
-        return self._looked_at - self._grew_at
+        return self._grew_at
 
     def note_growth(self, *, has_just_begun: bool = False) -> bool:
         """Return whether the log has grown since the last call; if so, note when in `timing`.

@@ -157,7 +157,7 @@ class Pane:
     @property
     def has_just_printed(self) -> bool:
         """Whether the program has just printed, so that more may be on its way to the log."""
-        return self.log.quiet_s() < self.clock.times.printed_s
+        return self.clock.now() < self.log.grew_at() + self.clock.times.printed_s
 
     def running(
         self,
@@ -285,7 +285,7 @@ class Pane:
     def _ended_with(self, mark: Mark) -> State:
         self._mark = mark
         # The log grew last when the mark was printed.
-        runtime_s = self.clock.now() - self.started_at - self.log.quiet_s()
+        runtime_s = self.log.grew_at() - self.started_at
         cursor = mark.output_end(self.log.size)
         return ended_state(mark.exit_code, max(0.0, runtime_s), cursor)
 
@@ -514,7 +514,7 @@ class Pane:
         """
         notices = []
         # In a flood, the terminal may be full for a moment.
-        is_quiet = self.log.quiet_s() >= self.clock.times.quiet_s
+        is_quiet = self.clock.now() >= self.log.grew_at() + self.clock.times.quiet_s
         if is_quiet and self._ended is None and terminals.is_output_stopped(self.leader.pid):
             notices.append("C-s has stopped its output: C-q resumes it")
         if self.keyboard.holder:

@@ -65,11 +65,11 @@ async def settled_state(pane: Readable) -> State:
     state = await pane.state()
     if not state.is_running or not isinstance(pane, Pane):
         return state
-    quiet_s = pane.clock.times.quiet_s
+    clock, times = pane.clock, pane.clock.times
     activity = pane.terminal.unchanged()
     if activity is None or activity.is_at_rest or activity.snapshot.waiting is not Waiting.NONE:
         return state
-    if pane.log.quiet_s() < quiet_s:
+    if clock.now() < pane.log.grew_at() + times.quiet_s:
         return state
     first: Activity | None = None
 
@@ -77,10 +77,10 @@ async def settled_state(pane: Readable) -> State:
         nonlocal first
         activity = moment.activity
         first = first or activity
-        has_worked = activity is not None and activity is not first and not activity.quiet_s
+        has_worked = activity is not None and activity is not first and not activity.inactive_s
         return has_worked or at_rest(moment)
 
-    await until(pane, is_settled, pane.clock.now() + quiet_s)
+    await until(pane, is_settled, clock.now() + times.quiet_s)
     return await pane.state()
 
 

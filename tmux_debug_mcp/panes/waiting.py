@@ -191,7 +191,7 @@ class EndOfWait:
             return Reason.BACK if self._conditions.is_back else None
         if self._gone_since is None:
             # What is there has changed when something was printed. Keys may still bring it.
-            self._gone_since = moment.now - moment.idle_s
+            self._gone_since = moment.touched_at
         gone_at = self._gone_since + self._times.gone_s
         if self._conditions.is_back:
             return None
@@ -230,8 +230,8 @@ class EndOfWait:
         idle_s = self._conditions.idle_s
         if idle_s is None:
             return None
-        if moment.idle_s < idle_s:
-            return Later(moment.now - moment.idle_s + idle_s)
+        if moment.now < moment.touched_at + idle_s:
+            return Later(moment.touched_at + idle_s)
         if moment.is_drained is None:
             return Need.DRAIN
         return Reason.IDLE if moment.is_drained else None
@@ -254,13 +254,13 @@ class EndOfWait:
             return None
         if moment.ending or not self._conditions.timeout_s:
             return None
-        if moment.idle_s + self._times.min_look_s < self._check_s:
-            return Later(moment.now - moment.idle_s + self._check_s)
+        if moment.now + self._times.min_look_s < moment.touched_at + self._check_s:
+            return Later(moment.touched_at + self._check_s)
         answer = None if moment.has_person else self._awaits_somebody(moment)
         if answer is not None:
             return answer
-        self._check_s = max(moment.idle_s, self._check_s) * 2
-        return Later(moment.now - moment.idle_s + self._check_s)
+        self._check_s = max(moment.now - moment.touched_at, self._check_s) * 2
+        return Later(moment.touched_at + self._check_s)
 
     def _awaits_somebody(self, moment: Moment) -> Reason | Need | None:
         """Hidden input is awaited, or a shell is at its prompt and nothing else runs."""

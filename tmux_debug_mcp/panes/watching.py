@@ -68,7 +68,7 @@ class Moment:
         size: The end of what was printed, as far as the log has it.
         match: Which pattern matches what was read until now.
         stands: What `gone` matches is still there, as far as the log was read.
-        idle_s: Seconds since something was printed or typed, or the pane was made.
+        touched_at: When something was last printed or typed, or the pane was made.
         has_person: A person has the keyboard.
         activity: What the pane was doing at the last look, at most `Times.min_look_s` before this
             moment; None if the rule has not asked for it.
@@ -88,7 +88,7 @@ class Moment:
     size: int = 0
     match: MatchReason | None = None
     stands: bool = False
-    idle_s: float = math.inf
+    touched_at: float = -math.inf
     has_person: bool = False
     activity: Activity | None = None
     takes_commands: bool = False
@@ -164,7 +164,7 @@ class _Watch:
                 await self._read(moment)
             now, sent = pane.clock.now(), pane.keyboard.last_sent
             moment.now, moment.is_due = now, now >= self._deadline
-            moment.idle_s = min(pane.log.quiet_s(), now - sent.at if sent else math.inf)
+            moment.touched_at = max(pane.log.grew_at(), sent.at if sent else -math.inf)
             moment.has_person = pane.keyboard.holder is not None
             answer = rule(moment)
             if not isinstance(answer, Need):

@@ -141,7 +141,7 @@ class Activity:
         is_unclear: The kernel can't tell whether the program awaits something.
         is_at_rest: The program has ended, is awaiting something, or has read what was typed and
             been quiet for `Times.quiet_s`.
-        quiet_s: Seconds since the pane last printed or worked.
+        inactive_s: Seconds since the pane last printed or worked.
         same_s: Seconds since anything changed.
         look_again_s: Seconds to wait before the next snapshot.
     """
@@ -153,7 +153,7 @@ class Activity:
     is_awaiting: bool
     is_unclear: bool
     is_at_rest: bool
-    quiet_s: float
+    inactive_s: float
     same_s: float
     look_again_s: float
 
@@ -255,8 +255,8 @@ class ActivityTracker:
         if self._is_active(snapshot):
             self._last_active = snapshot
             self._active_at = seen_at
-        quiet_s = max(0.0, now - max(since, self._active_at))
-        is_quiet = quiet_s >= times.quiet_s
+        inactive_s = max(0.0, now - max(since, self._active_at))
+        is_quiet = inactive_s >= times.quiet_s
 
         # What this snapshot alone shows.
         awaits = awaited(snapshot)
@@ -287,7 +287,7 @@ class ActivityTracker:
             is_awaiting=is_awaiting,
             is_unclear=is_hidden or snapshot.relays,
             is_at_rest=snapshot.is_over or is_awaiting or (is_quiet and is_typed_text_read),
-            quiet_s=quiet_s,
+            inactive_s=inactive_s,
             same_s=same_s,
             look_again_s=max(times.min_look_s, min(times.max_look_s, same_s / _POLLS_PER_WAIT)),
         )
@@ -308,7 +308,7 @@ def never_hides(times: Times, activity: Activity) -> bool:
     It would have to be typed before the program could await hidden input.
     """
     does_nothing_else = activity.shell is not None or activity.snapshot.waiting >= Waiting.ALONE
-    is_quiet = activity.quiet_s >= times.quiet_s
+    is_quiet = activity.inactive_s >= times.quiet_s
     return activity.is_awaiting and does_nothing_else and is_quiet
 
 
@@ -326,7 +326,7 @@ def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited
     if after.modes is not None and after.modes.unread_bytes:
         return False
     if activity.is_unclear:
-        return activity.quiet_s >= times.quiet_s
+        return activity.inactive_s >= times.quiet_s
     # A program may also read keys that it does not await, as games do at each frame. In canonical
     # mode, one that keeps working may just have read a line that was typed ahead.
     is_raw = all(one.modes and not one.modes.is_canonical for one in (before, after))

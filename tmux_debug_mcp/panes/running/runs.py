@@ -112,7 +112,7 @@ class EndOfRun:
         """
         if self.interrupts or not activity.is_awaiting:
             return False
-        return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
+        return activity.awaits is not Awaits.KEYS or activity.inactive_s >= self._times.quiet_s
 
 
 class EndOfJob(EndOfRun):
@@ -223,7 +223,7 @@ class EndOfJob(EndOfRun):
         shell = activity.shell
         if shell is None or self.interrupts:
             return super()._awaits(activity)
-        if activity.quiet_s < self._times.quiet_s:
+        if activity.inactive_s < self._times.quiet_s:
             return False
         if shell == self._job.shell:
             return not self._job.is_closed()
