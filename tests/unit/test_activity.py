@@ -204,8 +204,8 @@ def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -
 
     soon, later = tracker.step(watching, SOON), tracker.step(watching, TIMES.quiet_s)
 
-    assert (soon.awaits, soon.is_awaiting, soon.is_at_rest) == (Awaits.KEYS, False, False)
-    assert (later.is_awaiting, later.is_at_rest) == (True, True)
+    assert (soon.awaits, soon.only_awaits, soon.is_at_rest) == (Awaits.KEYS, False, False)
+    assert (later.only_awaits, later.is_at_rest) == (True, True)
 
 
 LOOP = replace(READING, modes=EDITING, waiting=Waiting.AMONG_OTHERS, sleeps_s=math.inf)

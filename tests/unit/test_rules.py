@@ -243,7 +243,7 @@ def test_keys_can_be_typed_when_the_program_is_ready(
 
     def is_ready(activity: Activity, waited_s: float) -> bool:
         asked.append(waited_s)
-        return activity.is_awaiting
+        return activity.only_awaits
 
     assert can_type(is_ready, 9.0, moment) is answer
     if answer is Need.LOG:

@@ -148,10 +148,10 @@ class Pane:
             if ending:
                 return self._with_left(ending, listening)
             activity = self.terminal.look()
-        awaits = activity.awaits
-        if awaits is None and not self.terminal.may_have_unread(activity.snapshot):
-            # One snapshot is enough if nothing can be on its way to or from the program.
-            awaits = None if self.has_just_printed else awaited(activity.snapshot)
+        has_read = activity.has_read and self.terminal.typed_s >= self.clock.times.typed_s
+        # One snapshot is enough if nothing can be on its way to or from the program.
+        is_enough = has_read and not self.has_just_printed
+        awaits = awaited(activity.snapshot) if is_enough else activity.awaits
         return self.running(activity, awaits, listening)
 
     @property

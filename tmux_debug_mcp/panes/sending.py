@@ -31,8 +31,8 @@ from .looking.activity import (
     Activity,
     Awaits,
     Snapshot,
-    has_read_text,
     has_text_box,
+    is_ready_for_enter,
     is_ready_for_step,
     never_hides,
     prompting,
@@ -262,9 +262,9 @@ async def _press_after_text(
     clock, times, keyboard = pane.clock, pane.clock.times, pane.keyboard
     sent = keyboard.last_sent
     await pane.flush()  # tmux has written the text
-    is_read = partial(has_read_text, times, before)
+    is_ready = partial(is_ready_for_enter, times)
     timeout_s = max(_left_s(pane, deadline), times.traced_s)
-    why_not, _ = await _wait_until(pane, is_read, timeout_s, drains=False)
+    why_not, _ = await _wait_until(pane, is_ready, timeout_s, drains=False)
     if why_not:
         raise ToolError(why_not)
     await clock.sleep(times.paste_s)

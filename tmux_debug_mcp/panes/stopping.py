@@ -68,7 +68,7 @@ class StopPlan:
             return StopAction.END
         action = self._act(moment.activity.snapshot, moment)
         told_at = max(self._signalled.values(), default=math.inf)
-        is_in_vain = moment.activity.is_awaiting and moment.now >= told_at + self._times.quiet_s
+        is_in_vain = moment.activity.only_awaits and moment.now >= told_at + self._times.quiet_s
         return StopAction.GIVE_UP if not action and is_in_vain else action
 
     def _act(self, snapshot: Snapshot, moment: Moment) -> StopAction | None:

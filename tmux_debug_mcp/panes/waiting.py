@@ -218,7 +218,7 @@ class EndOfWait:
             return Need.LOOK
         activity, reason = moment.activity, self._early
         if reason is None:
-            reason = Reason.INPUT if activity.is_awaiting else Reason.REST
+            reason = Reason.INPUT if activity.only_awaits else Reason.REST
         is_over = activity.is_at_rest and (
             reason is not Reason.REST or self._conditions.is_for_rest
         )
@@ -267,7 +267,7 @@ class EndOfWait:
         if moment.activity is None:
             return Need.LOOK
         is_secret = moment.activity.awaits is Awaits.HIDDEN_INPUT
-        if not moment.activity.is_awaiting or not (is_secret or moment.activity.shell):
+        if not moment.activity.only_awaits or not (is_secret or moment.activity.shell):
             return None
         if moment.is_drained is None:
             return Need.DRAIN

@@ -137,9 +137,10 @@ class Activity:
         is_likely: The last snapshot shows a program that awaits something or a shell at its
             prompt. A second snapshot can confirm it.
         shell: The shell at its prompt, if there is one.
-        is_awaiting: The program awaits something and does nothing else until it gets it.
+        only_awaits: The program awaits something and does nothing else until it gets it.
         is_unclear: The kernel can't tell whether the program awaits something.
-        is_at_rest: The program has ended, is awaiting something, or has read what was typed and
+        has_read: What was typed has been read: that has left a trace, or has had the time to.
+        is_at_rest: The program has ended, only awaits something, or has read what was typed and
             been quiet for `Times.quiet_s`.
         inactive_s: Seconds since the pane last printed or worked.
         same_s: Seconds since anything changed.
@@ -150,8 +151,9 @@ class Activity:
     awaits: Awaits | None
     is_likely: bool
     shell: Shell | None
-    is_awaiting: bool
+    only_awaits: bool
     is_unclear: bool
+    has_read: bool
     is_at_rest: bool
     inactive_s: float
     same_s: float
@@ -193,22 +195,6 @@ def prompting(snapshot: Snapshot) -> Shell | None:
         # Such a shell reads commands line by line, but byte by byte for `read`.
         is_at_prompt = modes.is_canonical and snapshot.shell_waiting is not Waiting.BYTEWISE
     return shell if is_at_prompt else None
-
-
-def is_read(times: Times, before: Snapshot | None, now: Snapshot, typed_s: float) -> bool:
-    """Return whether what was typed `typed_s` ago, right after a snapshot, has been read.
-
-    It has left a trace then, or has had long enough to leave one. A trace is sure to come if the
-    terminal echoes keys, or if the program waited for single keys. `before` is None if nothing was
-    typed.
-    """
-    if before is None or now.wait_key != before.wait_key:
-        return True
-    modes, is_traced = before.modes, False
-    if before.gets_keys and modes is not None:
-        waits_for_keys = not modes.is_canonical and before.waiting >= Waiting.AMONG_OTHERS
-        is_traced = modes.echoes or waits_for_keys
-    return typed_s >= (times.traced_s if is_traced else times.typed_s)
 
 
 class ActivityTracker:
@@ -261,8 +247,8 @@ class ActivityTracker:
         # What this snapshot alone shows.
         awaits = awaited(snapshot)
         shell = prompting(snapshot)
-        is_typed_text_read = is_read(times, self._before, snapshot, now - self._begun_at)
-        is_likely = is_typed_text_read and (awaits is not None or shell is not None)
+        has_read = self._has_read(snapshot, now - self._begun_at)
+        is_likely = has_read and (awaits is not None or shell is not None)
 
         # What it shows together with earlier ones: the same wait goes on.
         is_confirmed = is_likely and wait_s >= (times.confirm_s if is_flushed else times.printed_s)
@@ -277,20 +263,36 @@ class ActivityTracker:
         is_asleep = snapshot.sleeps_s >= times.asleep_s and is_seen_twice
         awaits_code = self._before is not None and self._before.gets_escape
         may_do_more = shell is None and is_among_others and (awaits_code or not is_asleep)
-        is_awaiting = is_confirmed and (is_quiet or not may_do_more)
+        only_awaits = is_confirmed and (is_quiet or not may_do_more)
         is_hidden = snapshot.modes is None or snapshot.waiting is Waiting.UNKNOWN
         return Activity(
             snapshot=snapshot,
             awaits=awaits,
             is_likely=is_likely,
             shell=shell,
-            is_awaiting=is_awaiting,
+            only_awaits=only_awaits,
             is_unclear=is_hidden or snapshot.relays,
-            is_at_rest=snapshot.is_over or is_awaiting or (is_quiet and is_typed_text_read),
+            has_read=has_read,
+            is_at_rest=snapshot.is_over or only_awaits or (is_quiet and has_read),
             inactive_s=inactive_s,
             same_s=same_s,
             look_again_s=max(times.min_look_s, min(times.max_look_s, same_s / _POLLS_PER_WAIT)),
         )
+
+    def _has_read(self, snapshot: Snapshot, typed_s: float) -> bool:
+        """Return whether what was typed `typed_s` ago has been read, if anything was.
+
+        It has left a trace then, or has had long enough to leave one. A trace is sure to come if
+        the terminal echoes keys, or if the program waited for single keys.
+        """
+        before = self._before
+        if before is None or snapshot.wait_key != before.wait_key:
+            return True
+        modes, is_traced = before.modes, False
+        if before.gets_keys and modes is not None:
+            waits_for_keys = not modes.is_canonical and before.waiting >= Waiting.AMONG_OTHERS
+            is_traced = modes.echoes or waits_for_keys
+        return typed_s >= (self._times.traced_s if is_traced else self._times.typed_s)
 
     def _is_active(self, snapshot: Snapshot) -> bool:
         """Return whether the pane has printed or used processor time since it was last active."""
@@ -309,7 +311,7 @@ def never_hides(times: Times, activity: Activity) -> bool:
     """
     does_nothing_else = activity.shell is not None or activity.snapshot.waiting >= Waiting.ALONE
     is_quiet = activity.inactive_s >= times.quiet_s
-    return activity.is_awaiting and does_nothing_else and is_quiet
+    return activity.only_awaits and does_nothing_else and is_quiet
 
 
 def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited_s: float) -> bool:
@@ -320,7 +322,7 @@ def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited
     quiet. The wait began `waited_s` ago; the previous step was typed right after the snapshot
     `before`.
     """
-    if activity.is_awaiting:
+    if activity.only_awaits:
         return True
     after = activity.snapshot
     if after.modes is not None and after.modes.unread_bytes:
@@ -347,11 +349,13 @@ def has_text_box(snapshot: Snapshot) -> bool:
     return prompting(snapshot) is None and snapshot.waiting is not Waiting.BYTEWISE
 
 
-def has_read_text(times: Times, before: Snapshot, activity: Activity, waited_s: float) -> bool:
-    """Return whether a program has read the text that was typed `waited_s` ago, after `before`."""
+def is_ready_for_enter(times: Times, activity: Activity, waited_s: float) -> bool:
+    """Return whether to press what follows text: the program has read it.
+
+    The wait began `waited_s` ago, right after the text was typed.
+    """
     after = activity.snapshot
     if after.modes is None or after.modes.unread_bytes:
         return False
     # A program that keeps drawing may not be seen to await more.
-    is_seen = waited_s >= times.quiet_s and is_read(times, before, after, waited_s)
-    return activity.awaits is not None or is_seen
+    return activity.awaits is not None or (waited_s >= times.quiet_s and activity.has_read)

@@ -13,7 +13,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .activity import Activity, ActivityTracker, Snapshot, Waiting, is_read
+from .activity import Activity, ActivityTracker, Snapshot, Waiting
 from .snapshot import has_outside_news, has_run, look
 
 
@@ -129,7 +129,7 @@ class Terminal:
         None if it is not at rest, may await something from the terminal, or the kernel doesn't say.
         """
         snapshot = activity.snapshot
-        may_await = activity.is_awaiting or snapshot.waiting is not Waiting.NONE
+        may_await = activity.only_awaits or snapshot.waiting is not Waiting.NONE
         if snapshot.is_over or snapshot.pid is None or may_await or not activity.is_at_rest:
             return None
         found = self._blocked
@@ -160,13 +160,6 @@ class Terminal:
         """Note that tmux has taken what was typed: only now can the program read it."""
         if self.before_typing:
             self.typed(self.before_typing)
-
-    def may_have_unread(self, snapshot: Snapshot) -> bool:
-        """Return whether the program may not have read yet what was typed last."""
-        before, typed_s = self.before_typing, self.typed_s
-        if before is not None and typed_s < self._times.typed_s:
-            return True
-        return not is_read(self._times, before, snapshot, typed_s)
 
     @property
     def typed_s(self) -> float:

@@ -110,7 +110,7 @@ class EndOfRun:
 
         An interrupted command gets its whole grace period, so the answer is no from then on.
         """
-        if self.interrupts or not activity.is_awaiting:
+        if self.interrupts or not activity.only_awaits:
             return False
         return activity.awaits is not Awaits.KEYS or activity.inactive_s >= self._times.quiet_s
 
