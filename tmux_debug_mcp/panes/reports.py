@@ -246,12 +246,12 @@ async def _screen(observation: Observation) -> ScreenRows | None:
             return None
         try:
             screen = await capture_screen_rows(pane, finds_highlight=True)
+            if screen.is_alternate == observation.text.is_alternate:
+                return screen
+            # It has switched screens, in output that was not read yet.
+            await pane.drain()
         except PaneLostError:
             return None
-        if screen.is_alternate == observation.text.is_alternate:
-            return screen
-        # It has switched screens, in output that was not read yet.
-        await pane.drain()
         await observation.read(pane.log.size)
     return screen
 

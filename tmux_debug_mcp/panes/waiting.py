@@ -8,6 +8,7 @@ What ends a wait are the rules in `EndOfWait`. The log may be late. So a rule by
 not printed needs a log that was drained.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -132,7 +133,8 @@ class EndOfWait:
         self._conditions = conditions
         self._cursor = cursor
         self._early = Reason(early) if early else None
-        self._is_for_rest = conditions.is_for_rest or conditions.is_for_input
+        # What the program does can end the wait.
+        self._is_for_activity = bool(conditions.is_for_rest or conditions.is_for_input or early)
         # The size of the log when it was last seen to have grown, and how long the pane must be
         # quiet before the next check whether anything can come.
         self._size = cursor
@@ -174,7 +176,7 @@ class EndOfWait:
         """A failure or a loss ends the wait at once. Else what is left running may still print."""
         if moment.ending is None:
             return None
-        if self._is_for_rest or self._early:
+        if self._is_for_activity:
             return self._early or Reason.EXITED
         if moment.ending.exit_code == 0 and moment.runs_others is None:
             return Need.OTHERS
@@ -212,7 +214,7 @@ class EndOfWait:
 
     def _rested(self, moment: Moment) -> Reason | Need | None:
         """The program awaits something, or is at rest, or matched early and is at rest by now."""
-        if moment.ending or not (self._is_for_rest or self._early):
+        if moment.ending or not self._is_for_activity:
             return None
         if moment.activity is None:
             return Need.LOOK
@@ -281,17 +283,6 @@ class EndOfWait:
 
 async def observe(observation: Observation, conditions: Conditions, deadline: float) -> Report:
     """Continue an observation until a condition is met, and report what there is then."""
-    pane = observation.pane
-    with pane.keeping_log():
-        await next_turn()
-        await pane.ensure_log_writer()
-        try:
-            return await _observe(observation, conditions, deadline)
-        except PaneLostError:  # now its program is known to have ended
-            return await _observe(observation, conditions, deadline)
-
-
-async def _observe(observation: Observation, conditions: Conditions, deadline: float) -> Report:
     pane, clock, times = observation.pane, observation.pane.clock, observation.pane.clock.times
 
     async def read(moment: Moment) -> None:
@@ -305,21 +296,25 @@ async def _observe(observation: Observation, conditions: Conditions, deadline: f
             moment.match = await observation.match_screen(is_look=is_look)
         moment.stands = await observation.stands(is_look=is_look)
 
-    rule = EndOfWait(times, conditions, observation.cursor, observation.early)
-    verdict, moment = await until(pane, rule, deadline, read)
-    reason = verdict or Reason.TIMED_OUT
-    if moment.match:  # an early match no longer counts
-        observation.early = None
-        await _read_rest_of_line(observation)
-    if reason.is_match and pane.terminal.look().snapshot.is_at_work:
-        # Let a program end that is about to, so that the result has its exit code.
-        await until(pane, _ended_or_idle, clock.now() + times.ending_soon_s)
-    if reason is Reason.LISTENS and conditions.shows.pattern is not None:
-        # Servers tell of their ports late.
-        await until(pane, at_rest, min(deadline, clock.now() + times.rest_s))
-        await pane.drain()
-        await observation.read(pane.log.size)
-    return await report(observation, reason, moment.activity, conditions.shows)
+    with pane.keeping_log():
+        await next_turn()
+        await pane.ensure_log_writer()
+        rule = EndOfWait(times, conditions, observation.cursor, observation.early)
+        verdict, moment = await until(pane, rule, deadline, read)
+        reason = verdict or Reason.TIMED_OUT
+        if moment.match:  # an early match no longer counts
+            observation.early = None
+            await _read_rest_of_line(observation)
+        if reason.is_match and pane.terminal.look().snapshot.is_at_work:
+            # Let a program end that is about to, so that the result has its exit code.
+            await until(pane, _ended_or_idle, clock.now() + times.ending_soon_s)
+        if reason is Reason.LISTENS and conditions.shows.pattern is not None:
+            # Servers tell of their ports late.
+            await until(pane, at_rest, min(deadline, clock.now() + times.rest_s))
+            with contextlib.suppress(PaneLostError):  # the report tells how it ended
+                await pane.drain()
+            await observation.read(pane.log.size)
+        return await report(observation, reason, moment.activity, conditions.shows)
 
 
 async def _read_rest_of_line(observation: Observation) -> None:
