@@ -10,7 +10,7 @@ from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, growth, matching, searching
 from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.panes import creation, engine, people, recording, reports
-from tmux_debug_mcp.panes.running import giving, runs
+from tmux_debug_mcp.panes.running import giving
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import captures, tabs, users_tabs
 from tmux_debug_mcp.tools.arguments import (
@@ -147,7 +147,7 @@ def _limits_of_logs() -> list[Limit]:
 
 def _limits_of_tabs() -> list[Limit]:
     return [
-        ("output of `execute_command`", f"the last {runs.MAX_OUTPUT_CHARACTERS:,} characters"),
+        ("output of `execute_command`", f"the last {tabs.MAX_OUTPUT_CHARACTERS:,} characters"),
         ("history that `set_history_limit` can ask for", f"{host.MAX_HISTORY_LINES:,} lines"),
         ("text of `read_logs_from_tab`", f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"),
         ("chunk of `stream_logs_from_tab`", _size(tabs.MAX_CHUNK_BYTES)),

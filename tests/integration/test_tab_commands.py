@@ -14,7 +14,7 @@ from toolsets import Tabs
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.running.giving import MAX_WAITING
-from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS
+from tmux_debug_mcp.tools.tabs import MAX_OUTPUT_CHARACTERS
 
 
 async def test_commands_run_whatever_their_line_ends_and_id_of_the_tab(tabs: Tabs) -> None:

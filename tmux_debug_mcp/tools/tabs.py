@@ -29,7 +29,7 @@ from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, MAX_WAITING, turn
-from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_shell
+from tmux_debug_mcp.panes.running.runs import run_in_shell
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.watching import rest
@@ -125,6 +125,7 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
 }
 
 MAX_CHUNK_BYTES = 1 << 20
+MAX_OUTPUT_CHARACTERS = 40_000
 _MAX_EARLIER_TABS = 20
 _TIMED_OUT = (
     Reason.TIMED_OUT,

@@ -52,7 +52,6 @@ from .giving import (
     wait_until_free,
 )
 
-MAX_OUTPUT_CHARACTERS = 40_000
 # The exit code that shells report for a syntax error.
 _SYNTAX_ERROR = 2
 # The exit code that shells report for a command that SIGINT ended.
