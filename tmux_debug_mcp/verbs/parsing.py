@@ -22,20 +22,27 @@ from tmux_debug_mcp.tools.arguments import Parameter, Parser, parameters_of
 
 from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 
-# What the help calls a flag's value, if the name does not say it.
+# What the help calls a word or a flag's value.
 _VALUES = {
     "command": "COMMAND",
     "context": "N",
     "cwd": "DIR",
+    "gone": "REGEX",
+    "idle_s": "SECONDS",
+    "keys": "KEYS",
     "lines": "N",
     "name": "NAME",
     "pane_id": "PANE",
+    "pattern": "REGEX",
     "port": "PORT",
+    "show": "REGEX",
     "since": "CURSOR",
     "size": "SIZE",
+    "stop_pattern": "REGEX",
+    "timeout_s": "SECONDS",
     "view": "VIEW",
+    "wait_for": "REGEX",
 }
-_WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS", "size": "SIZE"}
 # The name of a parameter in a description. One without an underscore may be an ordinary word.
 _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 # The same in an error, which also quotes what was given.
@@ -350,7 +357,7 @@ def in_verbs(text: str, verb: Verb) -> str:
     words = [parameter.name for parameter in parameters_of_tool(verb) if parameter.is_required]
 
     def typed(parameter: str) -> str:
-        return _WORDS[parameter] if parameter in words else flag_of(parameter)
+        return _VALUES[parameter] if parameter in words else flag_of(parameter)
 
     text = _SUBJECT.sub(lambda found: typed(found[1]), text)
     text = _IN_ERROR.sub(lambda found: typed(found[0]), text)
@@ -369,7 +376,7 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
             nargs = "*" if parameter.name == "keys" else "+"
         parser.add_argument(
             parameter.name,
-            metavar=_WORDS[parameter.name],
+            metavar=_VALUES[parameter.name],
             nargs=nargs,
             help=_help(parameter.schema),
         )
@@ -450,8 +457,8 @@ def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
     elif kind == "object":
         options = {"action": "append", "metavar": "NAME=VALUE"}
     else:
-        metavar = "SECONDS" if name.endswith("_s") else _VALUES.get(name, "REGEX")
-        options = {"type": {"integer": int, "number": float}.get(kind, str), "metavar": metavar}
+        value = {"integer": int, "number": float}.get(kind, str)
+        options = {"type": value, "metavar": _VALUES[name]}
     text = _help(parameter.schema)
     if name == "secret":
         text += ". It takes no KEYS: type a line that is asked for, or read from standard input"
