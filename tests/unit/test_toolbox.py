@@ -100,20 +100,18 @@ async def test_call_that_ends_says_that_it_can_not_be_put_on_record(
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "text"),
+    ("state", "text"),
     [
-        (3, "exited with code 3 after 0.1 s"),
-        (129, "killed by SIGHUP after 0.1 s"),
-        (130, "exited with code 130 (SIGINT) after 0.1 s"),
-        (139, "killed by SIGSEGV after 0.1 s"),
-        (143, "exited with code 143 (SIGTERM) after 0.1 s"),
-        (None, "was lost after 0.1 s"),
+        (ended_state(3, 0.1, 0), "exited with code 3 after 0.1 s"),
+        (ended_state(129, 0.1, 0), "killed by SIGHUP after 0.1 s"),
+        (ended_state(130, 0.1, 0), "exited with code 130 (SIGINT) after 0.1 s"),
+        (ended_state(139, 0.1, 0), "killed by SIGSEGV after 0.1 s"),
+        (ended_state(143, 0.1, 0), "exited with code 143 (SIGTERM) after 0.1 s"),
+        (State(is_running=False, runtime_s=0.1, cursor=0, is_lost=True), "was lost after 0.1 s"),
     ],
 )
-def test_how_a_program_ended_is_said_as_far_as_it_is_known(
-    exit_code: int | None, text: str
-) -> None:
-    assert str(ended_state(exit_code, 0.1, 0)) == text
+def test_how_a_program_ended_is_said_as_far_as_it_is_known(state: State, text: str) -> None:
+    assert str(state) == text
 
 
 def test_pane_that_has_ended_at_once_was_not_only_started() -> None:

@@ -259,10 +259,10 @@ class Pane:
         try:
             [[line]] = await self.client.run(ask)
         except (CommandError, TmuxGoneError):
-            return self._ended_now(None)
+            return await self._lost()
         pane_id, _, status, signal_word = line.decode().split(" ")
         if pane_id != self.target:
-            return self._ended_now(None)
+            return await self._lost()
         # pane.sh may have written its mark all the same, and the log is late.
         try:
             if not await self.drain():
@@ -289,8 +289,18 @@ class Pane:
         cursor = mark.output_end(self.log.size)
         return ended_state(mark.exit_code, max(0.0, runtime_s), cursor)
 
-    def _ended_now(self, exit_code: int | None) -> State:
+    def _ended_now(self, exit_code: int) -> State:
         return ended_state(exit_code, self.clock.now() - self.started_at, self.log.size)
+
+    async def _lost(self) -> State:
+        """Note that the pane is gone from tmux; return how the program ended, as far as known."""
+        if self._ended is None:
+            mark = await self.log.find_mark()
+            runtime_s, size = self.clock.now() - self.started_at, self.log.size
+            lost = State(is_running=False, runtime_s=runtime_s, cursor=size, is_lost=True)
+            ended = self._ended_with(mark) if mark else lost
+            self._ended = self._ended or ended  # another call may have noted it meanwhile
+        return self._ended
 
     async def check_running(self) -> None:
         """Raise PaneExitedError or PaneLostError unless the program still runs."""
@@ -460,10 +470,7 @@ class Pane:
                 pass
             else:
                 raise
-        if self._ended is None:
-            mark = await self.log.find_mark()
-            ended = self._ended_with(mark) if mark else self._ended_now(None)
-            self._ended = self._ended or ended
+        await self._lost()
         raise PaneLostError(self.id)
 
     async def end(self, signals: Iterable[int]) -> State:
@@ -490,9 +497,10 @@ class Pane:
                 # pane.sh could not report how the command ended. tmux reports how pane.sh did.
                 await wait_for_exit(clock, killed, times.kill_s)
                 # If tmux has not noticed, it can only be our SIGKILL, or a loss before that.
-                exit_code = processes.signal_exit_code(signal.SIGKILL) if killed else None
-                ending = await self.ending() or self._ended_now(exit_code)
-                self._ended = ending
+                ending = await self.ending()
+                if ending is None and killed:
+                    ending = self._ended_now(processes.signal_exit_code(signal.SIGKILL))
+                ending = self._ended = ending or await self._lost()
             # In a split window, a viewer's keyboard would go to the next pane.
             for name in self.viewers:
                 self.client.begin(("kill-session", "-t", f"={name}"))

@@ -1,7 +1,6 @@
 """Reading panes: live ones, and those of which only a kept log is left."""
 
 import contextlib
-from dataclasses import replace
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.archive import ArchivedPane
@@ -36,8 +35,13 @@ class KeptPane:
         mark = await self.log.find_mark()
         if mark:
             return ended_state(mark.exit_code, runtime_s, mark.output_end(self.log.size))
-        lost = ended_state(None, runtime_s, self.log.size)
-        return replace(lost, may_grow=self._kept.is_held)
+        return State(
+            is_running=False,
+            runtime_s=runtime_s,
+            cursor=self.log.size,
+            is_lost=True,
+            may_grow=self._kept.is_held,
+        )
 
     async def ensure_log_writer(self) -> bool:
         """Return False: the log is complete, or another server's."""

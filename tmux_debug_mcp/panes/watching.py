@@ -15,7 +15,7 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from typing import NamedTuple, TypeVar
 
 from tmux_debug_mcp.errors import PaneLostError
@@ -33,7 +33,7 @@ _FLOOD_BYTES = 1 << 16
 
 
 class Need(Enum):
-    """What a rule needs to know about a moment, and which attribute of it then says that.
+    """What a rule needs to know about a moment, and which attribute of that then says it.
 
     Attributes:
         LOOK: What the pane is doing: `activity`.
@@ -44,11 +44,11 @@ class Need(Enum):
         OTHERS: Whether anything else runs in the pane: `runs_others`.
     """
 
-    LOOK = "activity"
-    DRAIN = "is_drained"
-    LOG = "is_drained, for an older look"
-    PORTS = "ports"
-    OTHERS = "runs_others"
+    LOOK = auto()
+    DRAIN = auto()
+    LOG = auto()
+    PORTS = auto()
+    OTHERS = auto()
 
 
 class Later(NamedTuple):

@@ -75,13 +75,11 @@ class State:
         return f"exited with code {code} after {self.runtime_s:.1f} s"
 
 
-def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:
+def ended_state(exit_code: int, runtime_s: float, cursor: int) -> State:
     """Return the state of a pane whose program has ended, with its output ending at the cursor.
 
-    The exit code is what a shell reports; None means that the pane is lost.
+    The exit code is what a shell reports.
     """
-    if exit_code is None:
-        return State(is_running=False, runtime_s=runtime_s, cursor=cursor, is_lost=True)
     number = processes.exit_code_signal(exit_code)
     name = None
     try:
