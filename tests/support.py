@@ -40,7 +40,7 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.seen import advice_in, read_ends
+from tmux_debug_mcp.logs.seen import read_ends
 from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.pane import Pane
@@ -355,11 +355,11 @@ def excerpt_of(lines: Sequence[str], notes: Sequence[int], cut_bytes: int = 0) -
 
 
 async def abridged(
-    log: Log, start: int, end: int, max_characters: int, *, folds: bool = False, advice: str = ""
+    log: Log, start: int, end: int, max_characters: int, *, folds: bool = False
 ) -> Excerpt:
     """Return a part of a log as the output of a run is read."""
     text = await PaneText.to_read(log, start, end)
-    return await read_ends(text, end, max_characters, advice_in(log, advice), folds=folds)
+    return await read_ends(text, end, max_characters, folds=folds)
 
 
 def run_of(tools: Caller) -> str:

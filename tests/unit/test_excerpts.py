@@ -10,9 +10,9 @@ from support import excerpt_of
 from tmux_debug_mcp.logs.excerpts import (
     GAP_CHARACTERS,
     Excerpt,
+    GapNote,
     cut_in_the_middle,
     folded,
-    gap,
     joined,
     newest_lines,
     without_blank_ends,
@@ -153,8 +153,11 @@ def test_what_is_shown_and_what_is_left_out_is_all_of_it(
 
 
 def test_marks_keep_their_places_when_parts_are_joined() -> None:
-    text = joined(excerpt_of(["a"], []), gap(2, 10, "read them"), excerpt_of(["b", "c"], [1]))
-    assert text == excerpt_of(["a", "[2 lines left out: read them]", "b", "c"], [1, 3], 10)
+    gap = excerpt_of(["[2 lines left out]"], [0], 10)._replace(gaps=(GapNote(0, 7, 2, ""),))
+    text = joined(excerpt_of(["", "a"], []), gap, excerpt_of(["b", "c"], [1]))
+    lines = ["a", "[2 lines left out]", "b", "c"]
+    gaps = (GapNote(1, 7, 2, ""),)
+    assert without_blank_ends(text) == excerpt_of(lines, [1, 3], 10)._replace(gaps=gaps)
 
 
 @given(

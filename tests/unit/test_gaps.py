@@ -1,6 +1,5 @@
 """What a result leaves out can be read: its gap names where, and what is there is all of it."""
 
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,12 +12,8 @@ from hypothesis import strategies as st
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import read_forward
-from tmux_debug_mcp.logs.seen import Seen, advice_in, read_ends
+from tmux_debug_mcp.logs.seen import Seen, found_in, read_ends
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
-
-ADVICE = "since {cursor}, lines {lines}"
-# A gap within lines, with the way to read it.
-GAP = re.compile(r"\[[\d,]+ (?:lines?|bytes) left out: since (\d+), lines (\d+)\]")
 
 # Kinds of output that only add to the last line, by their names. Each makes one line or more, given
 # a number, which no other line has, and how long it is.
@@ -96,14 +91,13 @@ async def check_gap(log: Log, excerpt: Excerpt, text: str) -> None:
     if not excerpt.notes:
         assert excerpt.text == text
         return
-    [number] = excerpt.notes
-    gap = GAP.fullmatch(excerpt.lines[number])
-    assert gap, excerpt
-    piece = await read_forward(log, int(gap[1]), log.size, 1 << 20, int(gap[2]))
+    [number], [gap] = excerpt.notes, excerpt.gaps
+    assert gap.line == number
+    piece = await read_forward(log, gap.since, log.size, 1 << 20, gap.lines)
     before, after = excerpt.lines[:number], excerpt.lines[number + 1 :]
     assert text.startswith("\n".join(before))
     assert text.endswith("\n".join(after))
-    start = len(await whole(log, 0, int(gap[1])))
+    start = len(await whole(log, 0, gap.since))
     end = start + len(piece.text)
     assert text[start:end] == piece.text
     last_shown, first_shown = len("\n".join(before)), len(text) - len("\n".join(after))
@@ -115,7 +109,7 @@ async def check_gap(log: Log, excerpt: Excerpt, text: str) -> None:
 async def test_gap_of_a_run_names_exactly_what_is_left_out(output: Output, room: int) -> None:
     with log_of(output.data) as log:
         text = await PaneText.to_read(log, 0, log.size)
-        excerpt = await read_ends(text, log.size, room, advice_in(log, ADVICE))
+        excerpt = await read_ends(text, log.size, room)
         await check_gap(log, excerpt, await whole(log, 0, log.size))
 
 
@@ -140,7 +134,7 @@ async def test_gap_of_a_wait_names_exactly_what_is_left_out(
                     events, _ = await text.advance(log.size, PIECE_BYTES)
                     seen.add(events)
         [part] = seen.with_open(text.open_lines).parts
-        excerpt = part.excerpt(room, advice_in(log, ADVICE), folds=False)
+        excerpt = found_in(log, part.excerpt(room, folds=False))
         await check_gap(log, excerpt, await whole(log, 0, log.size))
 
 

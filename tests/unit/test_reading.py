@@ -1,7 +1,6 @@
 """Clean text of a log is the same however it is read."""
 
 import random
-import re
 from pathlib import Path
 
 import anyio.lowlevel
@@ -222,15 +221,13 @@ NUMBERS = "".join(f"{number}\n" for number in range(1, 401))
     ],
     ids=["a long line at the end", "one line", "a long line at the beginning", "a screen"],
 )
-async def test_advice_reads_what_is_left_out(tmp_path: Path, text: str) -> None:
+async def test_gap_tells_what_is_left_out(tmp_path: Path, text: str) -> None:
     log = log_of(tmp_path, text.replace("\n", "\r\n").encode())
 
-    excerpt = await abridged(log, 0, log.size, 1000, folds=False, advice="{cursor} {lines}")
-    [number] = excerpt.notes
-    note = re.fullmatch(r"\[(.+) left out: (\d+) (\d+)\]", excerpt.lines[number])
-    assert note
-    cursor, lines = int(note[2]), int(note[3])
-    read = await read_forward(log, cursor, log.size, 100_000, lines)
+    excerpt = await abridged(log, 0, log.size, 1000, folds=False)
+    [number], [gap] = excerpt.notes, excerpt.gaps
+    assert gap.line == number
+    read = await read_forward(log, gap.since, log.size, 100_000, gap.lines)
 
     whole = (await read_forward(log, 0, log.size, 100_000)).text
     start = whole.index(read.text)

@@ -151,16 +151,10 @@ async def test_cut_text_is_both_ends_of_what_the_terminal_shows(tmp_path: Path) 
             assert {one for one in text if category(one) == "Cc"} <= {"\t", "\n"}
             whole = text.split("\n") if text else []
             for most in random.Random(data).sample((150, 400, 1000, 4000, 16_000), 2):  # noqa: S311
-                excerpt = await abridged(
-                    log, 0, log.size, most, folds=False, advice="{cursor} {lines}"
-                )
+                excerpt = await abridged(log, 0, log.size, most, folds=False)
                 left_out = check_cut(excerpt, whole)
-                [note] = [line for line in excerpt.lines if " left out" in line] or [""]
-                advice = re.search(r"(\d+) (\d+)\]$", note)
-                if left_out and advice:
-                    piece = await read_forward(
-                        log, int(advice[1]), log.size, 100_000, max_lines=int(advice[2])
-                    )
+                for gap in excerpt.gaps if left_out else ():
+                    piece = await read_forward(log, gap.since, log.size, 100_000, gap.lines)
                     # A line that is there in part is read from where it was cut.
                     assert "\n".join(left_out[1:]) in piece.text
                     assert piece.text in "\n".join([*whole, ""])
@@ -176,13 +170,12 @@ async def test_lines_that_were_drawn_again_are_left_out_together(tmp_path: Path,
         data = (drawn * count + lines) * 20 + drawn * 3 + b"x" * 17 * count + b"\r\n" + drawn
         with log_of(tmp_path, data, 80, 24) as log:
             whole = whole_text(log)
-            excerpt = await abridged(log, 0, log.size, most, advice="{cursor} {lines}")
-            [number] = excerpt.notes
-            advice = re.search(r"(\d+) (\d+)\]$", excerpt.lines[number])
-            assert advice
-            piece = await read_forward(log, int(advice[1]), log.size, 100_000, int(advice[2]))
-            parts = [*excerpt.lines[:number], piece.text.removesuffix("\n")]
-            assert "\n".join([*parts, *excerpt.lines[number + 1 :]]) == whole
+            excerpt = await abridged(log, 0, log.size, most)
+            [gap] = excerpt.gaps
+            assert excerpt.notes == [gap.line]
+            piece = await read_forward(log, gap.since, log.size, 100_000, gap.lines)
+            parts = [*excerpt.lines[: gap.line], piece.text.removesuffix("\n")]
+            assert "\n".join([*parts, *excerpt.lines[gap.line + 1 :]]) == whole
 
 
 async def test_line_that_says_where_it_begins_is_read_from_there(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, SOMEWHERE, Part
+from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, SOMEWHERE, GapNote, Part
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.seen import Frame, Seen, read_ends
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
@@ -76,7 +76,7 @@ async def test_line_behind_screens_is_not_read_from_before_them(reader: Reader) 
 
     [part] = reader.parts
     assert part.lines == ["x" * 1000]
-    assert _note(part) == "[860 bytes left out]"
+    assert _note(part) == ("[860 bytes left out]", ())
 
 
 def test_lines_with_a_screen_between_them_are_not_read_as_one() -> None:
@@ -87,33 +87,34 @@ def test_lines_with_a_screen_between_them_are_not_read_as_one() -> None:
         return lines
 
     together, behind = part(0, 0), part(SOMEWHERE, 2000)
-    assert _note(together) == "[85 lines left out: from 40, 85]"
-    assert _note(behind) == "[85 lines left out: from 2040, 85]"
+    assert _note(together) == ("[85 lines left out]", (GapNote(4, 40, 85, ""),))
+    assert _note(behind) == ("[85 lines left out]", (GapNote(4, 2040, 85, ""),))
     together.extend(behind)
-    assert _note(together) == "[185 lines left out]"
+    assert _note(together) == ("[185 lines left out]", ())
     together.keep(1000)
-    assert _note(together) == "[185 lines left out]"
+    assert _note(together) == ("[185 lines left out]", ())
 
 
-def _note(part: Part) -> str:
-    excerpt = part.excerpt(260, lambda cursor, lines, _: f"from {cursor}, {lines}", folds=False)
+def _note(part: Part) -> tuple[str, tuple[GapNote, ...]]:
+    excerpt = part.excerpt(260, folds=False)
     [number] = excerpt.notes
-    return excerpt.lines[number]
+    return excerpt.lines[number], excerpt.gaps
 
 
 def test_output_that_was_passed_over_before_any_line_is_left_out_and_not_gone() -> None:
     part = Part(SOMEWHERE)
     part.add(Gap(5000, 40))
     part.add(Line("end"))
-    excerpt = part.excerpt(1000, "since {}, lines {}{:.0}".format)
-    assert (excerpt.lines, excerpt.cut_bytes) == (["[40 lines left out]", "end"], 5000)
+    excerpt = part.excerpt(1000)
+    assert excerpt.lines == ["[40 lines left out]", "end"]
+    assert excerpt[1:] == (5000, ())
 
 
 def test_output_that_is_gone_before_any_line_is_told_so() -> None:
     part = Part(100)
     part.add(Gap(5000, 0, is_gone=True))
     part.add(Line("end"))
-    excerpt = part.excerpt(1000, "since {}, lines {}{:.0}".format)
+    excerpt = part.excerpt(1000)
     assert excerpt.lines == ["[5,000 bytes before this are no longer kept]", "end"]
 
 
@@ -200,7 +201,7 @@ async def test_what_is_passed_over_of_a_flood_is_counted_exactly(tmp_path: Path,
     log.path.write_bytes((b"x" * size + b"\r\n") * count)
     text = await PaneText.to_read(log, 0, log.size)
 
-    excerpt = await read_ends(text, log.size, 1000, lambda *_: "")
+    excerpt = await read_ends(text, log.size, 1000)
 
     [number] = excerpt.notes
     left_out = count - sum(line == "x" * size for line in excerpt.lines)

@@ -6,7 +6,7 @@ contains, so that a result can tell them from lines of a program.
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -33,19 +33,33 @@ _MAX_PERIOD = 100
 _BLANK_LINES = re.compile(rf"{NOTE}\[\d+ blank lines\]")
 
 
-# Words how to read what is left out, given where a line begins, how many lines to read from there
-# on, and how much of the first one is shown.
-Advice = Callable[[int, int, str], str]
+class GapNote(NamedTuple):
+    """The note in place of a gap, which says how to read what is left out.
+
+    Attributes:
+        line: The index of the note among the lines of its excerpt.
+        since: The cursor from which to read.
+        lines: How many lines to read from there on.
+        shown: How much of the first of them is shown before the note.
+    """
+
+    line: int
+    since: int
+    lines: int
+    shown: str
 
 
 class Excerpt(NamedTuple):
     """Lines to show, without line feeds; ours begin with `NOTE`.
 
-    `cut_bytes` of the program's text are left out, not counting what shows nothing.
+    `cut_bytes` of the program's text are left out, not counting what shows nothing. `gaps` are the
+    notes for what can be read from a cursor. The line of such a note doesn't say how: whoever
+    prints it does.
     """
 
     marked: Sequence[str]
     cut_bytes: int = 0
+    gaps: tuple[GapNote, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -120,8 +134,12 @@ def _equal(one: str, other: str) -> int:
 
 def joined(*parts: Excerpt) -> Excerpt:
     """Return one excerpt of several, in their order."""
-    marked = [line for part in parts for line in part.marked]
-    return Excerpt(marked, sum(part.cut_bytes for part in parts))
+    marked: list[str] = []
+    gaps: list[GapNote] = []
+    for part in parts:
+        gaps += [gap._replace(line=len(marked) + gap.line) for gap in part.gaps]
+        marked += part.marked
+    return Excerpt(marked, sum(part.cut_bytes for part in parts), tuple(gaps))
 
 
 def without_blank_ends(excerpt: Excerpt) -> Excerpt:
@@ -131,8 +149,11 @@ def without_blank_ends(excerpt: Excerpt) -> Excerpt:
         for index, line in enumerate(excerpt.marked)
         if line.strip() and not _BLANK_LINES.fullmatch(line)
     ]
-    marked = excerpt.marked[filled[0] : filled[-1] + 1] if filled else []
-    return Excerpt(marked, excerpt.cut_bytes)
+    if not filled:
+        return Excerpt([], excerpt.cut_bytes)
+    start, marked = filled[0], excerpt.marked[filled[0] : filled[-1] + 1]
+    gaps = tuple(gap._replace(line=gap.line - start) for gap in excerpt.gaps)
+    return Excerpt(marked, excerpt.cut_bytes, gaps)
 
 
 def newest_lines(excerpt: Excerpt, most: int) -> Excerpt:
@@ -145,15 +166,6 @@ def newest_lines(excerpt: Excerpt, most: int) -> Excerpt:
     while start - 1 in notes:
         start -= 1
     return Excerpt(marked[start:], excerpt.cut_bytes)
-
-
-def gap(lines: int, size: int, advice: str = "") -> Excerpt:
-    """Return the note for so many lines and bytes that are left out; 0 lines for a part of one."""
-    what = f"{size:,} bytes"
-    if lines:
-        what = "1 line" if lines == 1 else f"{lines:,} lines"
-    advice = f": {advice}" if advice else ""
-    return note(f"{what} left out{advice}")._replace(cut_bytes=size)
 
 
 def end_of(text: str, max_characters: int, max_lines: int | None = None) -> str:
@@ -311,13 +323,11 @@ class Part:
         size = self.gap.size + self._bytes_of(lines) + more.size
         self.gap = Gap(size, self.gap.lines + ends + more.lines)
 
-    def excerpt(
-        self, max_characters: int, advice: Advice | None = None, *, folds: bool = True
-    ) -> Excerpt:
+    def excerpt(self, max_characters: int, *, folds: bool = True) -> Excerpt:
         """Return the lines, without the middle if they are too long; what repeats is folded.
 
-        A note replaces what is left out, with advice on how to read just that. Another note tells
-        of what is no longer kept. Text that is only a little too long stays whole.
+        A note replaces what is left out. Another one tells of what is no longer kept. Text that is
+        only a little too long stays whole.
         """
         gone = NOTHING
         if self.gone_bytes:
@@ -331,25 +341,27 @@ class Part:
         short = self.copy()
         short.shorten(max_characters - GAP_CHARACTERS)
         head, tail = (Excerpt([line.text for line in end]) for end in (short.head, short.tail))
-        text = joined(head, short.gap_note(advice), tail)
-        return joined(gone, folded(text) if folds else text)
+        if folds:
+            head, tail = folded(head), folded(tail)
+        return joined(gone, head, short.gap_note(), tail)
 
-    def gap_note(self, advice: Advice | None) -> Excerpt:
+    def gap_note(self) -> Excerpt:
         """Return the note for what is left out."""
-        if not self.gap.size:
+        size, lines, _ = self.gap
+        if not size:
             return NOTHING
         shown = self.head[-1].text if self.head and self.head[-1].goes_on else ""
         is_within = bool(self.tail) and self.tail[0].begins_at == _WITHIN
-        size, lines, _ = self.gap
         lines += is_within
-        is_part = lines == 1 and (shown or is_within)
-        words = ""
-        if self.gap_start >= 0:
-            # Lines that output has changed can only be read together with those before them.
-            changed = list(itertools.takewhile(_is_changed, self.tail[is_within:]))
-            if advice and not self.is_divided:
-                words = advice(self.gap_start, lines + len(changed), shown)
-        return gap(0 if is_part else lines, size, words)
+        what = "1 line" if lines == 1 else f"{lines:,} lines"
+        if not lines or (lines == 1 and (shown or is_within)):
+            what = f"{size:,} bytes"
+        text = note(f"{what} left out")._replace(cut_bytes=size)
+        if self.gap_start < 0 or self.is_divided:
+            return text
+        # Lines that output has changed can only be read together with those before them.
+        changed = list(itertools.takewhile(_is_changed, self.tail[is_within:]))
+        return text._replace(gaps=(GapNote(0, self.gap_start, lines + len(changed), shown),))
 
     def _bytes_of(self, lines: Iterable[Line]) -> int:
         """Return how many bytes lines have in the output, except for what shows nothing."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tmux_debug_mcp.vt.marks import without_paths
 from tmux_debug_mcp.vt.rows import Event, Gap, Line, Screen
 
-from .excerpts import KEPT_CHARACTERS, SOMEWHERE, Advice, Excerpt, Part
+from .excerpts import KEPT_CHARACTERS, SOMEWHERE, Excerpt, Part
 from .log import Log
 from .text import PIECE_BYTES, PaneText
 
@@ -36,16 +36,14 @@ class Frame:
     done_at: int = 0
 
 
-def advice_in(log: Log, words: str) -> Advice:
-    """Return advice in words with `{cursor}` and `{lines}`; none for what a log no longer has."""
-
-    def advice(cursor: int, lines: int, shown: str) -> str:
-        begin = shown.encode()
-        if log.read(cursor, len(begin)) == begin:
-            cursor += len(begin)
-        return words.format(cursor=cursor, lines=lines) if cursor >= log.kept_from else ""
-
-    return advice
+def found_in(log: Log, excerpt: Excerpt) -> Excerpt:
+    """Return an excerpt with the gaps that a log still has, which begin after what is shown."""
+    gaps = []
+    for gap in excerpt.gaps:
+        begin = gap.shown.encode()
+        is_plain = log.read(gap.since, len(begin)) == begin
+        gaps.append(gap._replace(since=gap.since + len(begin) * is_plain))
+    return excerpt._replace(gaps=tuple(gap for gap in gaps if gap.since >= log.kept_from))
 
 
 def in_pairs(items: Iterable[Part | T]) -> list[Part | T]:
@@ -166,7 +164,7 @@ class Seen:
 
 
 async def read_ends(
-    text: PaneText, end: int, max_characters: int, advice: Advice, *, folds: bool = False
+    text: PaneText, end: int, max_characters: int, *, folds: bool = False
 ) -> Excerpt:
     """Return a text up to a cursor, without its middle if it is too long, as `Part.excerpt` does.
 
@@ -180,4 +178,4 @@ async def read_ends(
         events, _ = await text.advance(end, PIECE_BYTES)
         seen.add(events)
     [part] = seen.with_open(text.open_lines).parts
-    return part.excerpt(max_characters, advice, folds=folds)
+    return found_in(text.log, part.excerpt(max_characters, folds=folds))

@@ -34,6 +34,7 @@ class PaneText:
     keys that were sent to the pane, oldest first. More may be added meanwhile.
 
     Attributes:
+        log: The log of the pane.
         position: The cursor that it has reached.
         unseen_bytes: How many bytes were trimmed, or passed over, before it reached them.
         is_at_line_end: The last bytes that it read end with a line feed.
@@ -51,7 +52,7 @@ class PaneText:
         self.position = cursor
         self.unseen_bytes = 0
         self.is_at_line_end = False
-        self._log = log
+        self.log = log
         self._sent = sent
         sent_before = [keys for keys in sent if keys.cursor < cursor]
         self._echo = Echo(sent_before)
@@ -122,7 +123,7 @@ class PaneText:
         next_keys = self._expect_echo()
         if next_keys is not None:
             end = min(end, next_keys.cursor)
-        data = self._log.read(self.position, min(max_bytes, end - self.position))
+        data = self.log.read(self.position, min(max_bytes, end - self.position))
         data = next(pieces(data), b"")
         self.position += len(data)
         self._transcript.feed(data, self.position)
@@ -136,8 +137,8 @@ class PaneText:
         return events, self._echo.without(settled, [line.new for line in self.open_lines])
 
     def _must_begin_anew(self) -> bool:
-        is_resized = self._transcript.size != (self._log.columns, self._log.rows)
-        return self.position < self._log.kept_from or (is_resized and self.position == self._start)
+        is_resized = self._transcript.size != (self.log.columns, self.log.rows)
+        return self.position < self.log.kept_from or (is_resized and self.position == self._start)
 
     async def skip_to(self, cursor: int, lines: int = 0) -> None:
         """Go on at a cursor, or where what is kept begins. What comes before is passed over.
@@ -149,7 +150,7 @@ class PaneText:
         while self.position < cursor:  # the log may be trimmed meanwhile
             cursor = self._kept_line(cursor)
             make = moving_transcript if self._is_read else transcript_from
-            self._transcript, self.position = await make(self._log, cursor), cursor
+            self._transcript, self.position = await make(self.log, cursor), cursor
             cursor = self._kept_line(cursor)
         if cursor > begin:
             self.unseen_bytes += cursor - begin
@@ -167,10 +168,10 @@ class PaneText:
 
     def _kept_line(self, cursor: int) -> int:
         """Return a cursor if what follows is kept, else where the first line that is begins."""
-        kept_from = self._log.kept_from
+        kept_from = self.log.kept_from
         if cursor >= kept_from:
             return cursor
-        return kept_from + self._log.read(kept_from, _MAX_LINE_BYTES).find(b"\n") + 1
+        return kept_from + self.log.read(kept_from, _MAX_LINE_BYTES).find(b"\n") + 1
 
     async def pass_over(self, end: int) -> None:
         """Go on near a cursor if too much is before it, and nobody looks for anything in there.
@@ -180,7 +181,7 @@ class PaneText:
         start = self.position
         if start > self._start and end - start > _MAX_BEHIND_BYTES:
             near = end - _END_BYTES
-            near += self._log.read(near, _MAX_LINE_BYTES).find(b"\n") + 1
+            near += self.log.read(near, _MAX_LINE_BYTES).find(b"\n") + 1
             await self.skip_to(near, await self._line_feeds(start, near))
 
     async def _line_feeds(self, start: int, end: int) -> int:
@@ -188,8 +189,8 @@ class PaneText:
         lines = 0
         while start < end:
             await next_turn()
-            start = max(start, self._log.kept_from)
-            piece = self._log.read(start, min(_MAX_BEHIND_BYTES, max(0, end - start)))
+            start = max(start, self.log.kept_from)
+            piece = self.log.read(start, min(_MAX_BEHIND_BYTES, max(0, end - start)))
             lines += piece.count(b"\n")
             start += len(piece) or end
         return lines

@@ -18,7 +18,6 @@ from itertools import groupby, zip_longest
 from tmux_debug_mcp.errors import PaneLostError, head
 from tmux_debug_mcp.logs.excerpts import (
     NOTHING,
-    Advice,
     Excerpt,
     Part,
     cut_in_the_middle,
@@ -28,7 +27,7 @@ from tmux_debug_mcp.logs.excerpts import (
     note,
     without_blank_ends,
 )
-from tmux_debug_mcp.logs.seen import Frame, Seen, advice_in, in_pairs
+from tmux_debug_mcp.logs.seen import Frame, Seen, found_in, in_pairs
 from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt.captured import ScreenRows
 
@@ -113,13 +112,10 @@ class Shows:
 
     Attributes:
         max_characters: The limit for its text.
-        advice: How to read output that is left out: `{cursor}` stands for where it begins,
-            `{lines}` for its number of lines.
         pattern: Show only lines and rows that match this regular expression; None for all.
     """
 
     max_characters: int = MAX_ASKED_CHARACTERS
-    advice: str = ""
     pattern: str | None = None
 
 
@@ -321,31 +317,31 @@ def _text(
             blocks += [_THEN] if frames or not is_known else []
     if blocks[-1:] == [_THEN]:
         blocks.pop()
-    excerpts = _in_order(blocks, room, advice_in(observation.pane.log, shows.advice))
+    excerpts = _in_order(blocks, room)
     if screen and not observation.text.is_alternate:  # lines may still be on the main screen
         rows_now = Counter(drawn.marked)
         excerpts = [one for one in excerpts if not Counter(filter(None, one.marked)) <= rows_now]
     if drawn.marked:
         excerpts.append(joined(note("screen"), drawn) if excerpts else drawn)
     # A line feed at the end shows that the last line is whole.
-    return joined(*map(without_blank_ends, excerpts[:-1]), *excerpts[-1:])
+    shown = joined(*map(without_blank_ends, excerpts[:-1]), *excerpts[-1:])
+    return found_in(observation.pane.log, shown)
 
 
-def _in_order(blocks: Sequence[Part | Excerpt], room: int, advice: Advice) -> list[Excerpt]:
+def _in_order(blocks: Sequence[Part | Excerpt], room: int) -> list[Excerpt]:
     """Return excerpts of parts, each with its share of the room, among others."""
     # Shares smaller than those of a step are worth nothing.
     while sum(isinstance(block, Part) for block in blocks) > max(2, room // STEP_CHARACTERS):
         blocks = in_pairs(blocks)
-    excerpts = [
-        block.excerpt(room, advice) if isinstance(block, Part) else block for block in blocks
-    ]
+    excerpts = [block.excerpt(room) if isinstance(block, Part) else block for block in blocks]
     parts = [number for number, block in enumerate(blocks) if isinstance(block, Part)]
     for count, number in enumerate(sorted(parts, key=lambda part: len(excerpts[part].text))):
         share = max(STEP_CHARACTERS, room // (len(parts) - count))
-        block = blocks[number]
-        if isinstance(block, Part) and len(excerpts[number].text) > share:
-            excerpts[number] = block.excerpt(share, advice)
-        room -= len(excerpts[number].text) + 1
+        block, size = blocks[number], len(excerpts[number].text) + 1
+        if isinstance(block, Part) and size > share + 1:
+            excerpts[number] = block.excerpt(share)
+            size = share  # with the words for its gap
+        room -= size
     return excerpts
 
 

@@ -20,13 +20,10 @@ from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
 from tmux_debug_mcp.panes.sessions import CallerSession, Shown, ShownScreen
 
 from .arguments import MAX_TEXT_LINES
-from .debug_arguments import CapturePane
+from .debug_arguments import LAST_LINES, MATCHING_LINES, CapturePane
 from .results import meta, screen_remark, status
 from .toolset import Answer
 
-# Lines that are returned if no number is given. With `since`, it reads up to the limit.
-_LINES = 100
-_MATCHING_LINES = 20
 # Limit for text that was asked for.
 MAX_CHARACTERS = 16_000
 
@@ -80,7 +77,7 @@ def _is(arguments: CapturePane, name: str) -> bool:
 async def _last_lines(pane: Readable, session: CallerSession, arguments: CapturePane) -> Answer:
     # The state first: if it says that the program has ended, the capture includes its last line.
     state = await settled_state(pane)
-    lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
+    lines = min(arguments.lines or LAST_LINES, MAX_TEXT_LINES)
     is_coloured = arguments.view == "ansi"
     text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=is_coloured)
     ending = await pane.ending() if isinstance(pane, Pane) else None
@@ -140,7 +137,7 @@ async def _matching(
 ) -> Answer:
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
-    most = min(arguments.lines or _MATCHING_LINES, MAX_TEXT_LINES)
+    most = min(arguments.lines or MATCHING_LINES, MAX_TEXT_LINES)
     state = await settled_state(pane)
     await check_cursor(pane, since)
     context = arguments.context or 0
@@ -186,7 +183,7 @@ async def _in_order(
     expression = None
     if arguments.pattern is not None:
         expression = compiled("pattern", arguments.pattern, is_for_bytes=True)
-    default = _LINES if expression is None else _MATCHING_LINES
+    default = LAST_LINES if expression is None else MATCHING_LINES
     most = min(arguments.lines or default, MAX_TEXT_LINES)
     printed: list[_Printed] = []
     panes: dict[Readable, State] = {}

@@ -15,7 +15,7 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.logs.matching import Matcher, compiled
-from tmux_debug_mcp.logs.seen import advice_in, read_ends
+from tmux_debug_mcp.logs.seen import read_ends
 from tmux_debug_mcp.logs.text import PaneText
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
@@ -54,8 +54,6 @@ INSTRUCTIONS = (
     "cursor, a byte offset, is for `since`."
 )
 
-# What the note in place of left-out output says.
-_GAP_ADVICE = "tmux_capture_pane since {cursor}, lines {lines}"
 TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 
 
@@ -216,7 +214,7 @@ def _conditions(
         is_for_rest=not is_asked,
         port=port,
         timeout_s=default_s if timeout_s is None else timeout_s,
-        shows=Shows(most, _GAP_ADVICE, show),
+        shows=Shows(most, show),
     )
 
 
@@ -316,13 +314,12 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
         observation = await since_cursor(pane, Matcher(show=arguments.show), run.start)
         observation.session = session
         await observation.read(run.end)
-        shows = Shows(MAX_CHARACTERS, _GAP_ADVICE, arguments.show)
+        shows = Shows(MAX_CHARACTERS, arguments.show)
         seen = await report(observation, Reason.INPUT, None, shows, run.end)
         run = replace(run, excerpt=seen.excerpt, screen=seen.screen, shown=seen.shown)
     elif is_logged and run.end > run.start:
         text = await PaneText.to_read(pane.log, run.start, run.end)
-        advice = advice_in(pane.log, _GAP_ADVICE)
-        run = replace(run, excerpt=await read_ends(text, run.end, MAX_CHARACTERS, advice))
+        run = replace(run, excerpt=await read_ends(text, run.end, MAX_CHARACTERS))
     taken = await engine.taken_port(pane, run.state, run.excerpt.text, None)
     return ran(run, arguments.timeout_s, taken)
 
@@ -349,7 +346,7 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
         idle_s=arguments.idle_s,
         port=arguments.port,
         timeout_s=arguments.timeout_s,
-        shows=Shows(MAX_ASKED_CHARACTERS, _GAP_ADVICE, arguments.show),
+        shows=Shows(MAX_ASKED_CHARACTERS, arguments.show),
     )
     named = await _named(engine, arguments.pane_id)
     panes = [*named]

@@ -20,6 +20,9 @@ from .arguments import (
     string,
 )
 
+# Lines that a capture returns if no number is given. With `since`, it then reads up to the cap.
+LAST_LINES = 100
+MATCHING_LINES = 20
 _MAX_TIMEOUT_S = 3600
 _MAX_PANES = 64
 
@@ -85,7 +88,11 @@ class CapturePane:
     pane_id: _PaneIds
     lines: Annotated[
         int | None,
-        argument(f"How many lines (default 100, with pattern 20; max {MAX_TEXT_LINES})", minimum=1),
+        argument(
+            f"How many lines (default {LAST_LINES}, with pattern {MATCHING_LINES}; "
+            f"max {MAX_TEXT_LINES})",
+            minimum=1,
+        ),
     ] = None
     since: Annotated[int | None, argument("Cursor to read on from, oldest first", minimum=0)] = None
     pattern: Annotated[str | None, string("Regular expression")] = None

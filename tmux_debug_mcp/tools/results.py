@@ -75,7 +75,8 @@ def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     """Return a result's `_meta`: the row of the list, and facts about the text.
 
     `cut_bytes` says how much is left out of the parts of the text, `marked_lines` lists the numbers
-    of the lines that are notes of ours; a part without text counts as a line, too.
+    of the lines that are notes of ours, and `gaps` says for those that stand for lines how to read
+    these; a part without text counts as a line, too.
     """
     fields = row(pane, state)
     for name in ("id", "name", "command"):
@@ -86,7 +87,23 @@ def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
         **fields,
         "cut_bytes": text.cut_bytes or None,
         "marked_lines": text.notes or None,
+        "gaps": [{"line": gap.line, "since": gap.since, "lines": gap.lines} for gap in text.gaps]
+        or None,
     }
+
+
+def worded(excerpt: Excerpt) -> str:
+    """Return the text of an excerpt, in which the notes of gaps say how to read these."""
+    lines = excerpt.lines
+    for gap in excerpt.gaps:
+        line = lines[gap.line].removesuffix("]")
+        lines[gap.line] = f"{line}: {way_to_read(gap.since, gap.lines)}]"
+    return "\n".join(lines)
+
+
+def way_to_read(since: int, lines: int) -> str:
+    """Return the words that say how to read a gap."""
+    return f"tmux_capture_pane since {since}, lines {lines}"
 
 
 def status(
@@ -155,7 +172,7 @@ def observed(
         _observed_status(one, conditions, remark)
         for one, remark in zip(reports, remarks, strict=True)
     ]
-    texts = [excerpt.text for excerpt in excerpts]
+    texts = list(map(worded, excerpts))
     shown_texts = texts
     if confirmation:  # an empty block beside it says nothing
         shown_texts = [text for text in texts if text]
@@ -247,7 +264,7 @@ def ran(run: Report, timeout_s: float, remark: str | None) -> Answer:
     if run.exit_code is not None and run.state.is_running:  # else the state says so
         remarks.append(f"exit code {run.exit_code} after {run.runtime_s:.1f} s")
     remarks.append(remark)
-    output = run.excerpt.text
+    output = worded(run.excerpt)
     blocks = [output, status(run.pane, run.state, run.shown, *filter(None, remarks))]
     came = came_out(run.reason, run.state, run.exit_code)
     shown: dict[Readable, Shown] = {run.pane: run.shown}

@@ -4,7 +4,6 @@ Exit statuses, as in timeout(1) and env(1): 0 done; 1 it ended otherwise; 124 ti
 or wrong; 126 `run` awaits input. Otherwise, `run` exits with its command's exit code.
 """
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import orjson
 
 from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.sockets.listener import Caller
-from tmux_debug_mcp.tools.results import NOT_SENT, new_output
+from tmux_debug_mcp.tools.results import NOT_SENT, new_output, way_to_read
 from tmux_debug_mcp.vt.printable import terminal_json
 
 from .parsing import Request, in_verbs
@@ -31,9 +30,6 @@ INTERRUPTED = 130
 
 # The verbs whose results begin with a confirmation.
 _CONFIRMED = ("create", "send", "resize", "kill")
-
-# How a note of ours says how to read what is left out.
-_READ_THAT = re.compile(r": tmux_capture_pane since (\d+), lines (\d+)\]$")
 
 # The arguments that name what `wait` waits for, and what `create` and `send` wait for.
 _WAIT_CONDITIONS = ("pattern", "stop_pattern", "gone", "idle_s", "port")
@@ -122,10 +118,10 @@ def _says_more(request: Request, facts: Mapping[str, Any], confirmation: str) ->
 def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
     """Return a result's texts, where our notes name a verb and its flags instead of a tool.
 
-    `facts` are the result's `_meta`, which tells the notes from lines of programs.
+    `facts` are the result's `_meta`, which tells these notes from lines of programs.
     """
-    marked = frozenset(facts.get("marked_lines", ()))
-    if not marked or request.verb == "call":
+    gaps = facts.get("gaps", ())
+    if not gaps or request.verb == "call":
         return list(texts)
     # All texts but a confirmation and the status line are from panes.
     first = 1 if request.verb in ("create", "send", "resize") else 0
@@ -137,16 +133,15 @@ def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]
     elif len(shown) > 1:  # nothing happened in any of them
         panes = facts["panes"]
     with_flags = []
-    number = 0
+    first_line = 0
     for text, pane in zip(shown, panes, strict=True):
         lines = text.split("\n")
-        capture = f"tmux-debug capture {shlex.quote(pane)}"
-        for index, line in enumerate(lines):
-            advice = _READ_THAT.search(line) if number in marked else None
-            if advice:
-                flags = f"--since {advice[1]} --lines {advice[2]}"
-                lines[index] = f"{line[: advice.start()]}: {capture} {flags}]"
-            number += 1
+        for gap in gaps:
+            index, since, count = gap["line"] - first_line, gap["since"], gap["lines"]
+            if 0 <= index < len(lines):
+                capture = f"tmux-debug capture {shlex.quote(pane)} --since {since} --lines {count}"
+                lines[index] = lines[index].replace(way_to_read(since, count), capture)
+        first_line += len(lines)
         with_flags.append("\n".join(lines))
     return [*texts[:first], *with_flags, *texts[-1:]]
 

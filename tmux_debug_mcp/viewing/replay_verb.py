@@ -27,6 +27,7 @@ from tmux_debug_mcp.pictures.pillow import how_to_add_pillow
 from tmux_debug_mcp.settings import Settings, pane_environment, path_of, state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.arguments import MAX_TEXT_LINES, Parser
+from tmux_debug_mcp.tools.debug_arguments import LAST_LINES
 from tmux_debug_mcp.verbs.parsing import flag_of, in_verbs, parameters_of_tool, parse, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
@@ -59,8 +60,6 @@ _ADVICE = (
 _SIGNALLED = 128
 # Players shorten longer pauses of a recording to this.
 _IDLE_S = 2.0
-# The lines that `capture` returns if it isn't told how many.
-_LINES = 100
 # The flags of `capture` that go with --at. The others read a log on, or search it.
 _WITH_AT = ("lines", "view")
 
@@ -132,7 +131,7 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
         given = Parser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
     except ArgumentError as error:
         raise CommandError(in_verbs(str(error), verb)) from None
-    lines = min(given.get("lines", _LINES), MAX_TEXT_LINES)
+    lines = min(given.get("lines", LAST_LINES), MAX_TEXT_LINES)
 
     async def captured(pane: Pane) -> str:
         if given.get("view") == "screen":
