@@ -149,11 +149,9 @@ def without_blank_ends(excerpt: Excerpt) -> Excerpt:
         for index, line in enumerate(excerpt.marked)
         if line.strip() and not _BLANK_LINES.fullmatch(line)
     ]
-    if not filled:
-        return Excerpt([], excerpt.cut_bytes)
-    start, marked = filled[0], excerpt.marked[filled[0] : filled[-1] + 1]
+    start, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
     gaps = tuple(gap._replace(line=gap.line - start) for gap in excerpt.gaps)
-    return Excerpt(marked, excerpt.cut_bytes, gaps)
+    return Excerpt(excerpt.marked[start:end], excerpt.cut_bytes, gaps)
 
 
 def newest_lines(excerpt: Excerpt, most: int) -> Excerpt:
