@@ -301,7 +301,7 @@ async def observe(observation: Observation, conditions: Conditions, deadline: fl
         await pane.ensure_log_writer()
         rule = EndOfWait(times, conditions, observation.cursor, observation.early)
         verdict, moment = await until(pane, rule, deadline, read)
-        reason = verdict or Reason.TIMED_OUT
+        reason = verdict or Reason.TIMED_OUT  # the rule itself says so at the deadline
         if moment.match:  # an early match no longer counts
             observation.early = None
             await _read_rest_of_line(observation)
