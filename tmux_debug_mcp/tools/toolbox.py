@@ -153,7 +153,7 @@ class Toolbox:
             return str(error)
         toolset = entry.toolset
         given = {**toolset.placeholders, **arguments}
-        names = self._engine.names_for(arguments.get("pane_id"))
+        names = self._engine.names_for(given["pane_id"]) if "pane_id" in given else {}
         return error.text_for(toolset.sentences, given, names)
 
 
