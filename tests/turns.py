@@ -187,7 +187,7 @@ async def _output(text: str, max_bytes: int, settings: Settings) -> None:
         pane = await tools.create(f"{python(program)} | tee printed; echo the''End")
         await tools.blocks("wait", pane_id=pane, pattern="theEnd", since=0, timeout_s=PATIENCE_S)
         await tools.blocks("capture_pane", pane_id=pane, since=0)
-        await tools.blocks("capture_pane", pane_id=pane, lines=1000, ansi=True)
+        await tools.blocks("capture_pane", pane_id=pane, lines=1000, view="ansi")
         await tools.blocks("run", command="cat printed", timeout_s=PATIENCE_S)
 
 

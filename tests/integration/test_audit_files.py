@@ -151,7 +151,7 @@ async def test_secret_that_a_terminal_shows_is_in_no_capture_that_is_kept(
         answered = await tools.send(pane_id, keys, secret=True, wait_for="^hunter2$")
         assert "hunter2" in answered[1]
         await tools.shows(pane_id, "hunter2\nhunter2")
-        await tools.capture(pane_id, ansi=True)
+        await tools.capture(pane_id, view="ansi")
         await tools.capture(pane_id, since=0)
 
     kept = [file.read_text() for file in full.iterdir()]
@@ -216,7 +216,7 @@ async def test_secret_whose_blank_was_at_the_end_of_a_row_is_in_no_capture_that_
         await tools.send(pane_id, "open sesame Enter", secret=True, timeout_s=PATIENCE_S)
         await gate.open()
         await tools.shows(pane_id, "open\nsesame")
-        await tools.capture(pane_id, ansi=True)
+        await tools.capture(pane_id, view="ansi")
 
     kept = [file.read_text() for file in full.iterdir()]
     assert any("[secret]" in text for text in kept)

@@ -209,7 +209,7 @@ TEXTS: dict[str, Callable[[], bytes]] = {
 }
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "capture": ("capture_pane", {}),
-    "capture in colours": ("capture_pane", {"lines": 1000, "ansi": True}),
+    "capture in colours": ("capture_pane", {"lines": 1000, "view": "ansi"}),
     "read on": ("capture_pane", {"since": 0}),
     "read the middle": ("capture_pane", {"since": 70_000}),
     "search": ("capture_pane", {"pattern": "e", "lines": 1000}),

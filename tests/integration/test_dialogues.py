@@ -105,7 +105,7 @@ async def test_what_was_printed_on_the_alternate_screen_stays_in_the_log(tools: 
     assert rest.startswith("Traceback (most recent call last):\n")
     assert rest.endswith("ZeroDivisionError: division by zero\nafter\n")
     found = await tools.capture("debug-1", pattern="ZeroDivisionError")
-    assert "ZeroDivisionError: division by zero" in found.split("\n")
+    assert re.fullmatch(r"\d+: ZeroDivisionError: division by zero", found)
 
 
 async def test_wait_for_counts_from_the_first_step_and_says_what_came_early(tools: Tools) -> None:

@@ -141,8 +141,8 @@ async def test_cursor_that_the_pane_has_not_reached_is_an_error(
         error = await tools.error("capture_pane", pane_id=pane_id, since=8)
     assert error == "Parameter 'since' is 8, but the pane's cursor is 7. Give at most 7."
     assert (await read(tools, pane_id, 7))[0] == ""
-    assert "Omit one of them" in await tools.error(
-        "capture_pane", pane_id=pane_id, since=0, ansi=True
+    assert "Omit it, or parameter 'since'." in await tools.error(
+        "capture_pane", pane_id=pane_id, since=0, view="ansi"
     )
 
 

@@ -397,7 +397,7 @@ BAD_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     ({"since": 10_000}, "Parameter 'since' is 10000, but the pane's cursor is "),
     (
         {"pane_id": 5},
-        "Parameter 'pane_id' is 5. It must be a string that is not empty or an array of 1",
+        "Parameter 'pane_id' is 5. It must be a string or an array of 1 to 64",
     ),
     ({"pane_id": []}, "Parameter 'pane_id' is []. It must be a string"),
     ({"pane_id": ["debug-1", "nope"]}, "Pane 'nope' not found."),

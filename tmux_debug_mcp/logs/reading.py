@@ -24,7 +24,7 @@ from tmux_debug_mcp.vt.marks import (
     readable,
     without_paths,
 )
-from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, Line, text_of
+from tmux_debug_mcp.vt.rows import EMPTY_LINE, NOTE, SCREEN_NOTE, Line, text_of
 from tmux_debug_mcp.vt.sequences import ANSWERED, only_appends, unfinished_character_bytes
 
 from . import excerpts
@@ -107,13 +107,15 @@ class LogLine(NamedTuple):
 
 
 async def lines_at(log: Log, start: int, data: bytes) -> list[LogLine]:
-    """Return the clean lines of bytes that were read at a cursor; an empty last one is none.
+    """Return the printed lines of bytes that were read at a cursor; an empty last one is none.
 
     A line that can't be read apart from those before it begins where the first of them does.
     """
     texts, begins = [""], [start]
     goes_on = True
     for line in (await _read(log, start, data)).lines:
+        if line == SCREEN_NOTE:
+            continue
         if not goes_on:
             texts.append("")
             begins.append(line.begins_at or begins[-1])

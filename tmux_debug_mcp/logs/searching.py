@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tmux_debug_mcp.turns import Turns, next_turn
-from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
+from tmux_debug_mcp.vt.marks import FILES, MAX_MARK_BYTES, MAX_TO_MARK, readable, without_paths
 from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -97,9 +97,21 @@ async def search(
     start = max(start, log.kept_from)
     matches = [match for match in matches if match.line >= start]
     groups = _groups(log, matches, start, end, context)
-    found = [(first, log.read(first, last - first)) for first, last in reversed(groups)]
-    lines = [await lines_at(log, first, data) for first, data in found]
+    found = [(first, last, _with_mark(log, first, last)) for first, last in reversed(groups)]
+    lines = [
+        [line for line in await lines_at(log, first, data) if line.start < last]
+        for first, last, data in found
+    ]
     return Found(lines, [match.line + match.offset for match in reversed(matches)])
+
+
+def _with_mark(log: Log, first: int, last: int) -> bytes:
+    """Return the bytes between two cursors, with the mark of a line that was typed for a command.
+
+    The mark comes after the line, and has the command that is shown instead.
+    """
+    data = log.read(first, last - first)
+    return data + log.read(last, MAX_TO_MARK + MAX_MARK_BYTES) if FILES.encode() in data else data
 
 
 def _groups(
