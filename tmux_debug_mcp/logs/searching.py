@@ -102,7 +102,8 @@ async def search(
         [line for line in await lines_at(log, first, data) if line.start < last]
         for first, last, data in found
     ]
-    return Found(lines, [match.line + match.offset for match in reversed(matches)])
+    shown = [group for group in lines if group]  # a part of a long line may show nothing
+    return Found(shown, [match.line + match.offset for match in reversed(matches)])
 
 
 def _with_mark(log: Log, first: int, last: int) -> bytes:
