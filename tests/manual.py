@@ -38,11 +38,19 @@ _VERBS = """\
 The first seven verbs are tools of the server with their arguments as flags. Flags go before a
 command: everything from its first word on is the command's. Put `--` before a command or before
 keys whose first word begins with a dash. Several words of a command keep their quoting. PANE is
-the id or the name of a pane, REGEX a regular expression. `--json` prints the whole result as JSON.
+the id or the name of a pane, REGEX a regular expression. `--json` prints the whole result as JSON,
+`--status` prints the status line on standard output, after the text. `-q` prints nothing, or why
+the exit status isn't 0, on standard error.
 """
 
 # Descriptions of arguments that the text above has.
-_COMMON = ("Pane id or name.", "Regular expression.", "Print the whole result as JSON.")
+_COMMON = (
+    "Pane id or name.",
+    "Regular expression.",
+    "Print the whole result as JSON.",
+    "Print the status line on standard output, after the text.",
+    "Print nothing, or why the exit status isn't 0, on standard error.",
+)
 
 _CHOICE = """\
 Every server listens on a Unix socket that only its user can reach. `tmux-debug` uses the server

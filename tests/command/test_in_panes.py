@@ -321,27 +321,6 @@ def test_calls_of_panes_do_not_keep_a_detached_server(shell: Shell, tmp_path: Pa
     ask_until(shell.left, lambda left: left == [])
 
 
-def test_quiet_verbs_print_the_programs_text_alone(shell: Shell, server: Server) -> None:
-    assert server.pid
-
-    def quiet(*words: str) -> "subprocess.CompletedProcess[str]":
-        done = shell.run(words[0], "-q", *words[1:])
-        assert done.stderr == ""
-        return done
-
-    assert quiet("create", "--name", "sh", "echo up; cat").stdout == "up\n"
-    assert quiet("send", "sh", "x", "Enter").stdout == "x\nx\n"
-    assert quiet("capture", "sh", "--lines", "1").stdout == "x\n"
-    assert quiet("wait", "sh", "--pattern", "up", "--since", "0").stdout == "up\n"
-    assert quiet("run", "printf out; exit 3").stdout == "out"
-    assert quiet("kill", "sh").stdout == ""
-    done = shell.run("send", "--quiet", "sh", "x")
-    assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr == (
-        "tmux-debug: Pane 'sh' not found. Use tmux-debug list to see active panes.\n"
-    )
-
-
 def test_program_runs_wherever_interpreter_and_package_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,13 @@
 
 import pytest
 
-from tmux_debug_mcp.verbs.parsing import UsageError, asks_for_help, parse, parser_of
+from tmux_debug_mcp.verbs.parsing import (
+    Prints,
+    UsageError,
+    asks_for_help,
+    parse,
+    parser_of,
+)
 from tmux_debug_mcp.verbs.registry import VERBS
 
 # The words of commands, whatever a parser of flags might make of them.
@@ -159,3 +165,33 @@ def test_flag_that_is_none_of_ours_before_a_command_is_refused() -> None:
 )
 def test_help_of_a_command_is_the_commands(line: str, expected: bool) -> None:  # noqa: FBT001
     assert asks_for_help(line.split()) is expected
+
+
+@pytest.mark.parametrize(
+    ("words", "prints"),
+    [
+        (["capture", "web"], Prints.ALL),
+        (["run", "-q", "make", "-q"], Prints.ERRORS),
+        (["run", "make", "--status"], Prints.ALL),
+        (["send", "web", "x", "--status"], Prints.STATUS),
+        (["list", "--json"], Prints.JSON),
+        (["call", "tmux_list_panes", "--json"], Prints.JSON),
+        (["kill", "web", "-q", "--quiet"], Prints.ERRORS),
+    ],
+)
+def test_one_flag_says_what_is_printed(words: list[str], prints: Prints) -> None:
+    assert parse(words, {}).prints is prints
+
+
+@pytest.mark.parametrize(
+    "flags", [["-q", "--status"], ["--status", "--json"], ["--json", "-q"]], ids=" ".join
+)
+def test_flags_that_contradict_each_other_are_refused(flags: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"^-q, --status and --json each say what is printed\. "):
+        parse(["capture", "web", *flags], {})
+
+
+@pytest.mark.parametrize("flag", ["-q", "--status", "--json"])
+def test_events_are_followed_as_lines_and_not_otherwise(flag: str) -> None:
+    with pytest.raises(UsageError, match=r"^--follow prints a line for each event\. Omit "):
+        parse(["wait", "web", "--follow", flag], {})

@@ -25,8 +25,8 @@ from tmux_debug_mcp.tools.results import status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
 from . import following, people
-from .answers import DONE, INTERRUPTED, Output, output_of, refused, send
-from .parsing import HelpWanted, Request, UsageError, check_arguments, in_verbs, parse
+from .answers import DONE, INTERRUPTED, Output, output_of, printed, refused, send
+from .parsing import HelpWanted, Prints, Request, UsageError, check_arguments, in_verbs, parse
 from .registry import INHERITING, VERBS, WAITING
 
 # So many shells and scripts are remembered, those that called last.
@@ -69,8 +69,8 @@ class Verbs:
         if request.verb == "call" and not request.tool:
             await send(caller, Output(self._tools(), "", DONE))
             return
-        if wish.get("terminal") and caller.is_in_pane:
-            request = replace(request, is_quiet=True)  # standard error is the pane's terminal
+        if wish.get("terminal") and caller.is_in_pane and request.prints is Prints.ALL:
+            request = replace(request, prints=Prints.TEXT)
         if request.verb in ("attach", "secret", "replay"):
             await people.answer(self._engine, self._records, caller, request, wish)
             return
@@ -214,8 +214,6 @@ class Verbs:
         named = given.get("pane_id", [])
         names = [named] if isinstance(named, str) else named
         lines: list[str] = []
-        if request.is_quiet:
-            return Output("", "", INTERRUPTED)
         for pane in self._engine.panes:
             is_named = pane.id in names or pane.name in names
             if not is_named and (pane.id in known or pane.command != given.get("command")):
@@ -228,7 +226,7 @@ class Verbs:
             shown = Shown(run=session.news(pane))
             lines.append(status(pane, state, shown, "wait cancelled", *advice))
             session.note(pane, shown)
-        return Output("", "".join(f"{line}\n" for line in lines), INTERRUPTED)
+        return printed(request, "", lines, INTERRUPTED)
 
 
 async def _report_nothing(_seconds: float) -> None:

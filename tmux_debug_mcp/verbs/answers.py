@@ -17,7 +17,7 @@ from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.results import NOT_SENT, new_output, way_to_read
 from tmux_debug_mcp.vt.printable import terminal_json
 
-from .parsing import Request, in_verbs
+from .parsing import Prints, Request, in_verbs
 from .registry import VERBS
 
 DONE = 0
@@ -76,7 +76,7 @@ async def send(caller: Caller, output: Output) -> None:
 def output_of(request: Request, result: types.CallToolResult) -> Output:
     """Return what a command prints for a result, and how it ends."""
     status = _status(request, result)
-    if request.is_json:
+    if request.prints is Prints.JSON:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Output(terminal_json(orjson.dumps(line)) + "\n", "", status)
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
@@ -89,29 +89,44 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
     if request.verb == "list":
         [rows] = texts
         if rows.startswith("["):
-            return Output(_lines(texts), "", status)
+            return printed(request, _lines(texts), [], status)
         # Without panes, the result is a sentence.
-        return Output("[]\n", "" if request.is_quiet else _lines([in_verbs(rows, verb)]), status)
+        return printed(request, "[]\n", [in_verbs(rows, verb)], status)
     *shown, status_line = texts
     new_from = (result.meta or {}).get("new_from")
     if new_from is not None:
         status_line = status_line.replace(new_output(new_from), new_output(new_from, "--since"))
-    remarks = [] if request.is_quiet else [status_line]
     if request.verb == "run":  # what the command printed, byte for byte
-        return Output("".join(shown), _lines(remarks), status)
+        return printed(request, "".join(shown), [status_line], status)
+    complaints, remarks = [], [status_line]
     if request.verb in _CONFIRMED:
         confirmation, *shown = shown
-        if _says_more(request, result.meta or {}, confirmation):
-            remarks.insert(0, confirmation)
-    return Output(_lines(shown), _lines(remarks), status)
+        if (result.meta or {}).get("reason") == NOT_SENT:
+            complaints = [confirmation]
+        elif _says_more(request, confirmation):
+            remarks = [confirmation, status_line]
+    return printed(request, _lines(shown), remarks, status, complaints)
 
 
-def _says_more(request: Request, facts: Mapping[str, Any], confirmation: str) -> bool:
+def printed(
+    request: Request, text: str, remarks: list[str], status: int, complaints: Sequence[str] = ()
+) -> Output:
+    """Return what a command prints where: its text, what is wrong with it, and remarks on it."""
+    match request.prints:
+        case Prints.TEXT:
+            return Output(text, _lines(complaints), status)
+        case Prints.ERRORS:
+            return Output("", _lines([*complaints, *remarks]) if status else "", status)
+        case Prints.STATUS:
+            return Output(_lines([text, *complaints, *remarks]), "", status)
+        case _:
+            return Output(text, _lines([*complaints, *remarks]), status)
+
+
+def _says_more(request: Request, confirmation: str) -> bool:
     """Tell whether a confirmation says what neither the exit status nor the status line does."""
     if request.verb not in ("send", "resize"):
         return False
-    if request.is_quiet:
-        return facts.get("reason") == NOT_SENT
     return confirmation != f"Sent keys to pane '{request.arguments['pane_id']}'"
 
 
@@ -146,7 +161,7 @@ def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]
     return [*texts[:first], *with_flags, *texts[-1:]]
 
 
-def _lines(texts: list[str]) -> str:
+def _lines(texts: Sequence[str]) -> str:
     """Return the texts that are not empty, joined, each ending with a line feed."""
     return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts if text)
 

@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NoReturn
 
 from tmux_debug_mcp.errors import ArgumentError, nearest
@@ -70,13 +71,22 @@ class HelpWanted(Exception):  # noqa: N818  nothing is wrong
     """Raised for `--help`; the text is the help."""
 
 
+class Prints(StrEnum):
+    """What a verb prints of a result."""
+
+    ALL = "all"  # the text on standard output, the status line on standard error
+    TEXT = "text"  # the text alone, in a script whose standard error is a pane's terminal
+    STATUS = "status"  # both on standard output
+    ERRORS = "errors"  # the status line on standard error, and only if the exit status is not 0
+    JSON = "json"  # the whole result as JSON
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a command line asks for: a call of a tool, with arguments as a client would send them.
 
     Attributes:
-        is_json: The result is wanted as JSON.
-        is_quiet: Only the program's text of the result is wanted.
+        prints: What is printed of the result.
         follows: `wait --follow`: print one event after the other.
         every_s: The minimum time between two events, in seconds.
         writes: `attach --write`: the person takes the keyboard.
@@ -85,8 +95,7 @@ class Request:
     verb: str
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    is_json: bool = False
-    is_quiet: bool = False
+    prints: Prints = Prints.ALL
     follows: bool = False
     every_s: float = 0.0
     writes: bool = False
@@ -112,7 +121,7 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         return Request(verb.name, verb.name, arguments, writes=getattr(given, "write", False))
     if verb.name == "call":
         arguments = _named_values(given.tool, given.values, tools)
-        return Request("call", given.tool, arguments, is_json=given.json)
+        return Request("call", given.tool, arguments, _prints(given))
     arguments = {
         parameter.name: _argument(parameter, getattr(given, parameter.name))
         for parameter in parameters_of_tool(verb)
@@ -132,11 +141,21 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         verb.name,
         tool,
         arguments,
-        is_json=given.json,
-        is_quiet=given.quiet,
+        _prints(given),
         follows=follows,
         every_s=_every_s(given) if verb.name == "wait" else 0.0,
     )
+
+
+def _prints(given: argparse.Namespace) -> Prints:
+    chosen: set[Prints] = {*(given.prints or [Prints.ALL])}
+    if given.prints and getattr(given, "follow", False):
+        raise UsageError(
+            "--follow prints a line for each event. Omit -q, --status and --json, or --follow."
+        )
+    if len(chosen) > 1:
+        raise UsageError("-q, --status and --json each say what is printed. Give one of them.")
+    return chosen.pop()
 
 
 def _every_s(given: argparse.Namespace) -> float:
@@ -394,12 +413,11 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
             "--follow prints at most one line per TIME, such as 2s, and how many events it skipped"
         )
         parser.add_argument("--every", metavar="TIME", help=every)
-    parser.add_argument(
-        "-q",
-        "--quiet",
-        action="store_true",
-        help="print only the program's text and errors (the default in a pane of the server)",
-    )
+    errors = "print nothing, or why the exit status isn't 0, on standard error"
+    _add_print(parser, Prints.ERRORS, errors, "-q", "--quiet")
+    if verb.name != "list":
+        status = "print the status line on standard output, after the text"
+        _add_print(parser, Prints.STATUS, status, "--status")
     _add_json(parser)
 
 
@@ -466,7 +484,11 @@ def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
 
 
 def _add_json(parser: VerbParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the whole result as JSON")
+    _add_print(parser, Prints.JSON, "print the whole result as JSON", "--json")
+
+
+def _add_print(parser: VerbParser, prints: Prints, text: str, *flags: str) -> None:
+    parser.add_argument(*flags, dest="prints", action="append_const", const=prints, help=text)
 
 
 def _help(schema: Mapping[str, Any]) -> str:

@@ -28,7 +28,14 @@ from tmux_debug_mcp.settings import Settings, pane_environment, path_of, state_d
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.arguments import MAX_TEXT_LINES, Parser
 from tmux_debug_mcp.tools.debug_arguments import LAST_LINES
-from tmux_debug_mcp.verbs.parsing import flag_of, in_verbs, parameters_of_tool, parse, parser_of
+from tmux_debug_mcp.verbs.parsing import (
+    Prints,
+    flag_of,
+    in_verbs,
+    parameters_of_tool,
+    parse,
+    parser_of,
+)
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
@@ -112,7 +119,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             if arguments.png:
                 _write(arguments.png, [_at(moment, _drawn)])
             else:
-                _print(moment, _screen, is_json=arguments.json)
+                _print(moment, _screen, Prints.JSON if arguments.json else Prints.ALL)
     return 0
 
 
@@ -140,8 +147,9 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
 
     found = _find(given["pane_id"], "", environ)
     with closing(found.log):
-        moment = _Moment(found, _cursor(moment_given, found), environ)
-        _print(moment, captured, is_json=request.is_json, is_quiet=request.is_quiet)
+        cursor = _cursor(moment_given, found, request.prints)
+        moment = _Moment(found, cursor, environ)
+        _print(moment, captured, request.prints)
     return 0
 
 
@@ -159,12 +167,12 @@ def _find(target: str, log_dir: str | None, environ: Mapping[str, str]) -> Found
     return find(target, directory, user_name(), environ)
 
 
-def _cursor(moment: str | None, found: FoundLog) -> int:
+def _cursor(moment: str | None, found: FoundLog, prints: Prints = Prints.ALL) -> int:
     """Return the cursor of a moment, the end for None; what is odd about it is printed."""
     if moment is None:
         return found.log.size
     cursor, remark = cursor_of(moment, found.log.timing, found.log.size)
-    if remark:
+    if remark and prints is not Prints.ERRORS:
         sys.stderr.write(f"tmux-debug: {remark}\n")
     return cursor
 
@@ -280,13 +288,7 @@ async def _screen(pane: Pane) -> str:
     return text.rstrip("\n")
 
 
-def _print(
-    moment: _Moment,
-    read: Callable[[Pane], Awaitable[str]],
-    *,
-    is_json: bool,
-    is_quiet: bool = False,
-) -> None:
+def _print(moment: _Moment, read: Callable[[Pane], Awaitable[str]], prints: Prints) -> None:
     """Print what is read of a pane that shows the moment, and then which moment it is."""
 
     async def with_size(pane: Pane) -> tuple[str, int, int]:
@@ -296,7 +298,7 @@ def _print(
     found, timing = moment.found, moment.found.log.timing
     at_s = min(timing.time_of(moment.cursor), _last_s(timing))
     when = datetime.fromtimestamp(timing.began_at + at_s).astimezone()
-    if is_json:
+    if prints is Prints.JSON:
         facts = {
             "pane": found.id,
             "cursor": moment.cursor,
@@ -307,13 +309,15 @@ def _print(
         }
         sys.stdout.write(orjson.dumps(facts).decode() + "\n")
         return
+    if prints is Prints.ERRORS:
+        return
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-    if not is_quiet:
-        sys.stderr.write(
-            f"[{found.id} {found.name} at cursor {moment.cursor} of {found.log.size}, "
-            f"{at_s:.1f} s after its start, {when:%Y-%m-%d %H:%M:%S}; screen {columns}x{rows}]\n"
-        )
+    status = sys.stdout if prints is Prints.STATUS else sys.stderr
+    status.write(
+        f"[{found.id} {found.name} at cursor {moment.cursor} of {found.log.size}, "
+        f"{at_s:.1f} s after its start, {when:%Y-%m-%d %H:%M:%S}; screen {columns}x{rows}]\n"
+    )
 
 
 def _play(found: FoundLog, environ: Mapping[str, str]) -> int:
