@@ -123,7 +123,10 @@ def _limits_of_texts() -> list[Limit]:
             "text of a capture",
             f"{captures.MAX_CHARACTERS:,} characters, {in_the_middle}; {with_since}",
         ),
-        ("text of `tmux_run`", f"{captures.MAX_CHARACTERS:,} characters, {in_the_middle}"),
+        (
+            "text of `tmux_run`",
+            f"{captures.MAX_CHARACTERS:,} characters, {in_the_middle}; `tmux-debug run` prints all",
+        ),
         ("text of a wait, or with `wait_for`", f"{asked}, {in_the_middle}"),
         (
             "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, SOMEWHERE, GapNote, Part
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.seen import Frame, Seen, read_ends
+from tmux_debug_mcp.logs.seen import Frame, Seen, read_ends, read_pieces
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt.rows import Gap, Line
 
 
@@ -207,3 +208,38 @@ async def test_what_is_passed_over_of_a_flood_is_counted_exactly(tmp_path: Path,
     left_out = count - sum(line == "x" * size for line in excerpt.lines)
     assert excerpt.lines[number] == f"[{left_out:,} lines left out]"
     assert excerpt.cut_bytes == left_out * (size + 2)
+
+
+async def whole(log: Log, start: int, end: int) -> tuple[str, int]:
+    """Return the text of all pieces, and how many bytes are gone."""
+    pieces = [piece async for piece in read_pieces(log, start, end)]
+    assert all(len(text) <= 2 * TURN_WORK for text, _ in pieces)
+    return "".join(text for text, _ in pieces), sum(gone for _, gone in pieces)
+
+
+@pytest.mark.parametrize("last", [b"", b"no line feed", b"50%\r100%"])
+async def test_pieces_make_up_all_that_was_printed(tmp_path: Path, last: bytes) -> None:
+    log = Log.create(tmp_path / "log", "mark")
+    log.resize(20, 5)
+    lines = [f"line {number} that is wrapped by the terminal" for number in range(10_000)]
+    screen = b"\033[?1049hdrawn\r\nrows\033[?1049l"
+    data = "".join(f"{line}\r\n" for line in lines).encode() + screen + last
+    log.path.write_bytes(data)
+
+    text, gone = await whole(log, 0, len(data))
+
+    shown = last.rpartition(b"\r")[2].decode()
+    assert (text, gone) == ("\n".join([*lines, "drawn", "rows", shown]), 0)
+    assert await whole(log, 0, 0) == ("", 0)
+
+
+async def test_pieces_say_how_much_is_gone(tmp_path: Path) -> None:
+    log = Log.create(tmp_path / "log", "mark")
+    data = b"".join(b"%05d\r\n" % number for number in range(20_000))
+    log.path.write_bytes(data)
+    log.trim(70_000)
+
+    text, gone = await whole(log, 0, len(data))
+
+    assert text.splitlines()[-1] == "19999"
+    assert gone == 7 * int(text.splitlines()[0])

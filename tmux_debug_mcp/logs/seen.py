@@ -4,12 +4,12 @@ As much is kept as a result can show, however many steps there are.
 """
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tmux_debug_mcp.vt.marks import without_paths
-from tmux_debug_mcp.vt.rows import Event, Gap, Line, Screen
+from tmux_debug_mcp.vt.rows import NOTE, Event, Gap, Line, Screen, text_of
 
 from .excerpts import KEPT_CHARACTERS, SOMEWHERE, Excerpt, Part
 from .log import Log
@@ -161,6 +161,26 @@ class Seen:
         other.items = [item.copy() if isinstance(item, Part) else item for item in self.items]
         other.add(lines)
         return other
+
+
+async def read_pieces(log: Log, start: int, end: int) -> AsyncIterator[tuple[str, int]]:
+    """Yield the text from one cursor to another in pieces, each at most a turn's work.
+
+    Each piece comes with how many bytes before it are no longer kept. Put together, the pieces are
+    all that the program printed, without notes of ours.
+    """
+    text = await PaneText.to_read(log, start, end)
+    position = -1
+    while position != text.position < end:
+        position = text.position
+        events, _ = await text.advance(end, PIECE_BYTES)
+        yield _printed(events), sum(one.size for one in events if isinstance(one, Gap))
+    yield _printed(text.open_lines).removesuffix("\n"), 0
+
+
+def _printed(events: Iterable[Event]) -> str:
+    lines = (one for one in events if isinstance(one, Line) and not one.text.startswith(NOTE))
+    return text_of(line._replace(text=without_paths(line.shown)) for line in lines)
 
 
 async def read_ends(

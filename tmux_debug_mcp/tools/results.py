@@ -256,6 +256,8 @@ def ran(run: Report, timeout_s: float, remark: str | None) -> Answer:
         "reason": run.reason,
         "exit_code": run.exit_code,
         "start_cursor": run.start,
+        # Where the output ends in the log, if it is there to be read.
+        "end_cursor": run.end if run.end > run.start and not run.screen else None,
         "run_s": round(run.runtime_s, 3),
     }
     remarks = [run_remark(run, timeout_s)]

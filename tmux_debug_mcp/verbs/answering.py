@@ -28,6 +28,7 @@ from . import following, people
 from .answers import DONE, INTERRUPTED, Output, output_of, printed, refused, send
 from .parsing import HelpWanted, Prints, Request, UsageError, check_arguments, in_verbs, parse
 from .registry import INHERITING, VERBS, WAITING
+from .whole_output import send_but_last
 
 # So many shells and scripts are remembered, those that called last.
 _MAX_SESSIONS = 32
@@ -114,7 +115,8 @@ class Verbs:
                 result = await toolbox.call(
                     request.tool, arguments, _report_nothing, session, program, origin
                 )
-                output = output_of(request, result)
+                last = await send_but_last(self._engine, caller, request, result.meta or {})
+                output = output_of(request, result, last)
             tasks.cancel_scope.cancel()
         if output is None and request.verb in WAITING and not request.follows:
             output = await self._goes_on(request, known, session)

@@ -19,6 +19,7 @@ from tmux_debug_mcp.vt.printable import terminal_json
 
 from .parsing import Prints, Request, in_verbs
 from .registry import VERBS
+from .whole_output import LastPiece
 
 DONE = 0
 OTHERWISE = 1
@@ -30,6 +31,12 @@ INTERRUPTED = 130
 
 # The verbs whose results begin with a confirmation.
 _CONFIRMED = ("create", "send", "resize", "kill")
+
+# What is said of output that a run can't give any more.
+_GONE = (
+    "tmux-debug: {:,} bytes of the output are no longer kept. For all of it, have the command "
+    "write a file."
+)
 
 # The arguments that name what `wait` waits for, and what `create` and `send` wait for.
 _WAIT_CONDITIONS = ("pattern", "stop_pattern", "gone", "idle_s", "port")
@@ -73,8 +80,13 @@ async def send(caller: Caller, output: Output) -> None:
     await caller.send({"exit": output.status})
 
 
-def output_of(request: Request, result: types.CallToolResult) -> Output:
-    """Return what a command prints for a result, and how it ends."""
+def output_of(
+    request: Request, result: types.CallToolResult, last: LastPiece | None = None
+) -> Output:
+    """Return what a command prints for a result, and how it ends.
+
+    `last` is for the output of a run, if all before it has been sent.
+    """
     status = _status(request, result)
     if request.prints is Prints.JSON:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -96,9 +108,12 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
     new_from = (result.meta or {}).get("new_from")
     if new_from is not None:
         status_line = status_line.replace(new_output(new_from), new_output(new_from, "--since"))
-    if request.verb == "run":  # what the command printed, byte for byte
-        return printed(request, "".join(shown), [status_line], status)
     complaints, remarks = [], [status_line]
+    if request.verb == "run":  # what the command printed, byte for byte
+        text = last.text if last else "".join(shown)
+        if last and last.gone_bytes:
+            complaints = [_GONE.format(last.gone_bytes)]
+        return printed(request, text, remarks, status, complaints)
     if request.verb in _CONFIRMED:
         confirmation, *shown = shown
         if (result.meta or {}).get("reason") == NOT_SENT:
