@@ -70,7 +70,8 @@ _STATUSES = [
         "`1`",
         (
             "The stop pattern matched; the program ended or awaited input first; a step wasn't "
-            "sent; or the program of `create` has failed already."
+            "sent; the program of `create` has failed already; or `capture` couldn't print all "
+            "that was asked for."
         ),
     ),
     ("`124`", "Timed out."),

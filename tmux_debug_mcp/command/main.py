@@ -64,6 +64,7 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
         "words": words,
         "cwd": cwd,
         "terminal": os.isatty(2),
+        "out_terminal": os.isatty(1),
     }
     if verb in SECTIONS[PEOPLE]:
         from . import people  # noqa: PLC0415  other verbs don't need it

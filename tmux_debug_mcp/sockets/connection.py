@@ -2,7 +2,7 @@
 
 The first line says what the connection is for, and the server's lines say what to do::
 
-    > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "terminal": true}
+    > {"want": "verb", "words": ["list"], "cwd": "/me", "terminal": true, "out_terminal": false}
     < {"out": "..."}    {"err": "..."}    {"exit": 0}
 
     > {"want": "verb", "words": ["run", "make"], "environment": {"PATH": "/bin", ...}, ...}

@@ -51,8 +51,8 @@ class Verbs:
         """Answer a command line. A call is cancelled when its caller is gone or hangs up.
 
         In the wish, `words` are the command line, `cwd` is the caller's directory, `environment`
-        its environment if the verb makes panes, and `terminal` says whether its standard error is a
-        terminal.
+        its environment if the verb makes panes, and `terminal` and `out_terminal` say whether its
+        standard error and its standard output are terminals.
         """
         words, cwd = wish.get("words"), wish.get("cwd")
         if not (isinstance(words, list) and isinstance(cwd, str)):
@@ -72,6 +72,8 @@ class Verbs:
             return
         if wish.get("terminal") and caller.is_in_pane and request.prints is Prints.ALL:
             request = replace(request, prints=Prints.TEXT)
+        if wish.get("out_terminal") or request.prints is Prints.STATUS:
+            request = replace(request, is_for_people=True)
         if request.verb in ("attach", "secret", "replay"):
             await people.answer(self._engine, self._records, caller, request, wish)
             return

@@ -1,7 +1,8 @@
 """Results on a command line: standard output, standard error and an exit status.
 
-Exit statuses, as in timeout(1) and env(1): 0 done; 1 it ended otherwise; 124 timed out; 125 refused
-or wrong; 126 `run` awaits input. Otherwise, `run` exits with its command's exit code.
+Exit statuses, as in timeout(1) and env(1): 0 done; 1 it ended otherwise, or not all that was asked
+for is there; 124 timed out; 125 refused or wrong; 126 `run` awaits input. Otherwise, `run` exits
+with its command's exit code.
 """
 
 import shlex
@@ -14,6 +15,8 @@ import orjson
 
 from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.sockets.listener import Caller
+from tmux_debug_mcp.tools.arguments import MAX_TEXT_LINES
+from tmux_debug_mcp.tools.captures import MAX_CHARACTERS
 from tmux_debug_mcp.tools.results import NOT_SENT, new_output, way_to_read
 from tmux_debug_mcp.vt.printable import terminal_json
 
@@ -32,10 +35,16 @@ INTERRUPTED = 130
 # The verbs whose results begin with a confirmation.
 _CONFIRMED = ("create", "send", "resize", "kill")
 
-# What is said of output that a run can't give any more.
-_GONE = (
+# What is said of output that a run or a capture can't give.
+_GONE_OF_RUN = (
     "tmux-debug: {:,} bytes of the output are no longer kept. For all of it, have the command "
     "write a file."
+)
+_GONE = "tmux-debug: {:,} bytes before this are no longer kept."
+_MORE = "tmux-debug: {:,} more bytes to read: tmux-debug capture {} --since {}"
+_TOO_MUCH = (
+    f"tmux-debug: This is not all: at most {MAX_TEXT_LINES:,} lines and {MAX_CHARACTERS:,} "
+    "characters come at once. Ask for fewer, or read one pane in pieces with --since."
 )
 
 # The arguments that name what `wait` waits for, and what `create` and `send` wait for.
@@ -87,12 +96,14 @@ def output_of(
 
     `last` is for the output of a run, if all before it has been sent.
     """
-    status = _status(request, result)
+    facts: Mapping[str, Any] = result.meta or {}
+    lacking = _lacking(request, facts, result)
+    status = _status(request, result) or (OTHERWISE if lacking else DONE)
     if request.prints is Prints.JSON:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Output(terminal_json(orjson.dumps(line)) + "\n", "", status)
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-    texts = _with_flags(request, result.meta or {}, texts)
+    texts = _with_flags(request, facts, texts)
     if request.verb == "call":  # in the words of tools, as typed
         return refused("\n".join(texts)) if result.is_error else Output(_lines(texts), "", status)
     verb = VERBS[request.verb]
@@ -104,20 +115,22 @@ def output_of(
             return printed(request, _lines(texts), [], status)
         # Without panes, the result is a sentence.
         return printed(request, "[]\n", [in_verbs(rows, verb)], status)
+    texts, notes = _without_notes(request, facts, texts)
     *shown, status_line = texts
-    new_from = (result.meta or {}).get("new_from")
+    new_from = facts.get("new_from")
     if new_from is not None:
         status_line = status_line.replace(new_output(new_from), new_output(new_from, "--since"))
-    complaints, remarks = [], [status_line]
+    complaints, remarks = [*notes, *lacking], [status_line]
     if request.verb == "run":  # what the command printed, byte for byte
-        text = last.text if last else "".join(shown)
-        if last and last.gone_bytes:
-            complaints = [_GONE.format(last.gone_bytes)]
-        return printed(request, text, remarks, status, complaints)
+        if last is None:
+            text = _lines(shown) if "show" in request.arguments else "".join(shown)
+            return printed(request, text, remarks, status, complaints)
+        gone = [_GONE_OF_RUN.format(last.gone_bytes)] if last.gone_bytes else []
+        return printed(request, last.text, remarks, status, gone)
     if request.verb in _CONFIRMED:
         confirmation, *shown = shown
-        if (result.meta or {}).get("reason") == NOT_SENT:
-            complaints = [confirmation]
+        if facts.get("reason") == NOT_SENT:
+            complaints.append(confirmation)
         elif _says_more(request, confirmation):
             remarks = [confirmation, status_line]
     return printed(request, _lines(shown), remarks, status, complaints)
@@ -174,6 +187,57 @@ def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]
         first_line += len(lines)
         with_flags.append("\n".join(lines))
     return [*texts[:first], *with_flags, *texts[-1:]]
+
+
+def _without_notes(
+    request: Request, facts: Mapping[str, Any], texts: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return a result's texts without notes of ours, and the notes, which say where they stood.
+
+    A program that reads the output takes them for lines. They stay where people read, and in what
+    tells what has happened, such as which rows of a screen have changed.
+    """
+    asks_for_lines = request.verb in ("run", "capture") or "show" in request.arguments
+    if request.is_for_people or not asks_for_lines or "context" in request.arguments:
+        return list(texts), []
+    marked = frozenset(facts.get("marked_lines", ()))
+    first = 1 if request.verb in _CONFIRMED else 0
+    notes: list[str] = []
+    without: list[str] = []
+    number = shown = 0
+    for text in texts[first:-1]:
+        lines = []
+        for line in text.split("\n"):
+            if number in marked:
+                notes.append(f"after line {shown}: {line}" if shown else line)
+            else:
+                lines.append(line)
+                shown += 1
+            number += 1
+        without.append("\n".join(lines))
+    return [*texts[:first], *without, *texts[-1:]], notes
+
+
+def _lacking(request: Request, facts: Mapping[str, Any], result: types.CallToolResult) -> list[str]:
+    """Return what a capture lacks of the lines that were asked for; nothing if it has them all."""
+    given, cut_bytes = request.arguments, facts.get("cut_bytes", 0)
+    if request.tool != VERBS["capture"].tool or result.is_error:
+        return []
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    text, wanted, since = texts[0], given.get("lines"), given.get("since")
+    notes = len(facts.get("marked_lines", ()))
+    count = text.count("\n") + (text[-1:] not in ("", "\n")) - notes
+    is_search = "pattern" in given
+    if since is None or is_search:
+        is_limited = wanted is not None and wanted > MAX_TEXT_LINES <= count
+        has_older = is_search and "context" not in given and notes > 0
+        return [_TOO_MUCH] if cut_bytes or is_limited or has_older else []
+    gone_bytes = facts["start_cursor"] - since
+    lacking = [_GONE.format(gone_bytes)] if gone_bytes > 0 else []
+    if cut_bytes and (wanted is None or count < wanted):
+        pane = shlex.quote(given["pane_id"])
+        lacking.append(_MORE.format(cut_bytes, pane, facts["cursor"]))
+    return lacking
 
 
 def _lines(texts: Sequence[str]) -> str:

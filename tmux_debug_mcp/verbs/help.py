@@ -21,8 +21,9 @@ shows all servers, and which one is used.
 In a script in a pane of the server, verbs print the program's text and errors, and no status line.
 
 Exit status: 0 done; 1 the stop pattern matched, the program ended or awaited input before a match,
-a step was not sent, or a created program has failed already; 124 timed out; 125 refused or a usage
-error; 126 the command of `run` awaits input. Otherwise, `run` exits with its command's code.
+a step was not sent, a created program has failed already, or a capture lacks lines that were asked
+for; 124 timed out; 125 refused or a usage error; 126 the command of `run` awaits input. Otherwise,
+`run` exits with its command's code.
 """
 
 

@@ -87,6 +87,7 @@ class Request:
 
     Attributes:
         prints: What is printed of the result.
+        is_for_people: Standard output is a terminal, or is to have the status line too.
         follows: `wait --follow`: print one event after the other.
         every_s: The minimum time between two events, in seconds.
         writes: `attach --write`: the person takes the keyboard.
@@ -96,6 +97,7 @@ class Request:
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     prints: Prints = Prints.ALL
+    is_for_people: bool = False
     follows: bool = False
     every_s: float = 0.0
     writes: bool = False
