@@ -165,7 +165,7 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
     server.call("create_pane", command="kill -SEGV $$", name="crash")
     server.call("run", command="true")  # its pane leaves the list at its end
 
-    text = shell.out("ps")
+    text = shell.out("ps", "--all")
 
     # Servers of others on this machine may be there, too.
     assert (
@@ -180,8 +180,42 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
     assert re.search("".join(lines), text)
     assert "debug-4" not in text
     assert shell.out("ps", "--names") == "web\ntest\ncrash\n"
-    assert len(json.loads(shell.out("list"))) == 3
+    assert len(json.loads(shell.out("list", "--all"))) == 3
     assert shell.out("capture", "debug-4") == ""
+
+
+def test_ps_shows_what_runs_here_first_and_counts_the_rest(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "other" / ".git").mkdir(parents=True)
+    other = replace(shell, cwd=tmp_path / "other")
+    for place in (shell, other):
+        place.out("create", "--name", "ended", "true")
+        place.out("create", "--name", "reader", "cat")
+    shell.run("create", "--name", "failed", "exit 3")
+    shell.out("create", "--name", "sleeper", "sleep 1000")
+    other.out("create", "--name", "login", "read -s secret")
+    servers = {server.cwd: server for server in shell.servers()}
+    here, there = servers[str(tmp_path)], servers[str(other.cwd)]
+
+    folded = shell.out("ps")
+    everything = shell.out("ps", "--all")
+
+    assert re.search(
+        rf"{here.pid}  .* used here: it serves this directory\n"
+        r"    debug-2 reader running .*\n    debug-4 sleeper running .*\n    2 ended\n"
+        rf"(.*\n)*{there.pid}  .*toolsets debug\)  1 running, 1 ended\n"
+        r"    debug-3 login running .*\n"
+        rf"    type it: .*--server {there.pid} secret debug-3\n"
+        r"(.*\n)*.* ps --all lists these panes, too\.\n",
+        folded,
+    )
+    for server, names in (
+        (here, ["reader", "sleeper", "ended", "failed"]),
+        (there, ["reader", "login", "ended"]),
+    ):
+        listed = re.search(rf"^{server.pid}  .*\n((    .*\n)+)", everything, re.MULTILINE)
+        assert listed
+        assert re.findall(r"^    debug-\d (\w+)", listed[1], re.MULTILINE) == names
+    assert "lists these panes" not in everything
 
 
 def test_ps_shows_escape_sequences_and_does_not_send_them(shell: Shell, tmp_path: Path) -> None:
@@ -189,7 +223,7 @@ def test_ps_shows_escape_sequences_and_does_not_send_them(shell: Shell, tmp_path
     directory.mkdir()
     replace(shell, cwd=directory).out("create", "cat # \x1b[2J\nnext")
 
-    text = shell.out("ps")
+    text = shell.out("ps", "--all")
 
     assert r"]0;title\x07  (detached" in text
     assert r": cat # \x1b[2J\nnext" in text

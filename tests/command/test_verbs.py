@@ -59,6 +59,34 @@ def test_several_panes_are_killed_in_one_call(shell: Shell) -> None:
     assert json.loads(shell.out("list")) == []
 
 
+def test_list_has_what_runs_and_says_how_many_have_ended(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    shell.out("create", "--name", "done", "true")
+    shell.out("create", "--name", "cat", "--cwd", "below", "cat")
+
+    def names(*flags: str) -> tuple[list[str], str]:
+        done = shell.run("list", *flags)
+        return [row["name"] for row in json.loads(done.stdout)], done.stderr
+
+    assert names() == (["cat"], "1 pane has ended: see tmux-debug list --all.\n")
+    assert names("--all") == (["cat", "done"], "")
+    assert json.loads(shell.out("list"))[0]["cwd"] == f"{tmp_path}/below"
+    shell.out("kill", "cat")
+    assert names() == ([], "1 pane has ended: see tmux-debug list --all.\n")
+    [row] = json.loads(shell.out("list", "--all"))
+    assert (row["status"], row["exit_code"]) == ("exited", 0)
+
+
+def test_pane_whose_program_has_left_another_one_running_is_listed(shell: Shell) -> None:
+    shell.out("create", "--name", "parent", "sleep 1000 & disown; exit 0")
+
+    done = shell.run("list")
+
+    [row] = json.loads(done.stdout)
+    assert (row["name"], row["status"], done.stderr) == ("parent", "exited", "")
+    assert "parent exited with code 0" in shell.out("ps")
+
+
 def test_refusal_names_verbs_and_flags_and_not_tools_and_parameters(shell: Shell) -> None:
     assert shell.run("capture", "nope").stderr == (
         "tmux-debug: Pane 'nope' not found. Use tmux-debug list to see active panes.\n"

@@ -40,6 +40,7 @@ async def test_list_says_what_each_pane_is(tools: Tools) -> None:
         "status": "running",
         "pid": 1,
         "command": "echo hello; sleep 60",
+        "cwd": str(tools.engine.settings.cwd),
         "runtime_s": 0,
         "foreground": "sleep",
         "blocked_on": "sleeps",
@@ -59,6 +60,22 @@ async def test_list_where_there_is_no_pane_starts_no_tmux(tools: Tools) -> None:
     assert (await tools.text("list_panes")).startswith("No active panes")
     assert processes.children(os.getpid()) == before
     assert run_directories(os.getpid()) == []
+
+
+async def test_list_has_running_panes_first_and_the_directory_of_each(
+    tools: Tools, tmp_path: Path
+) -> None:
+    await tools.exited(await tools.create("true", cwd=str(tmp_path)))
+    await tools.create("cat")
+    await tools.create("cat", cwd="/")
+
+    listed = [(row["id"], row["cwd"]) for row in await rows(tools)]
+
+    assert listed == [
+        ("debug-2", str(tools.engine.settings.cwd)),
+        ("debug-3", "/"),
+        ("debug-1", str(tmp_path)),
+    ]
 
 
 async def test_list_is_in_the_order_of_creation_and_shows_the_head_of_long_commands(
@@ -148,7 +165,7 @@ async def test_pane_of_a_run_leaves_the_list_at_its_end_and_can_be_read(tools: T
     await tools.exited(await tools.create("exit 3"))
     await run(tools, "echo one; exit 4")
     _, facts, _ = await run(tools, "read -r word; echo got $word")
-    assert [row["id"] for row in await rows(tools)] == ["debug-1", "debug-3"]
+    assert [row["id"] for row in await rows(tools)] == ["debug-3", "debug-1"]
 
     await tools.send("debug-3", "it Enter")
     await tools.exited("debug-3")

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.sockets.choosing import (
@@ -32,16 +32,17 @@ _BELL = "\a"
 
 def ps(words: list[str], environ: Mapping[str, str]) -> int:
     """List the servers with their panes, or the names of one server's panes."""
-    given = flags("ps", words, {"--follow", "--names"})
+    given = flags("ps", words, {"--all", "--follow", "--names"})
     if "--names" in given:
         for pane in _listed(server_for(environ, LOOKS)):
             write(1, f"{pane['name']}\n")
         return 0
     here, runtime = surroundings(environ), environ.get("XDG_RUNTIME_DIR", "")
+    is_all = "--all" in given
     if "--follow" not in given:
-        write(1, "".join(f"{line}\n" for line, _ in _lines(here, runtime)))
+        write(1, "".join(f"{line}\n" for line, _ in _lines(here, runtime, is_all=is_all)))
         return 0
-    _follow(here, runtime)
+    _follow(here, runtime, is_all=is_all)
     return 0
 
 
@@ -64,7 +65,7 @@ def cut_off(line: str, columns: int) -> str:
     return _NO_WRAP.format(shown)  # some characters take two columns
 
 
-def _follow(here: Surroundings, runtime: str) -> None:
+def _follow(here: Surroundings, runtime: str, *, is_all: bool) -> None:
     """List them again and again, until C-c. A terminal's bell rings when a secret is asked for.
 
     A terminal shows as much as it has room for.
@@ -72,7 +73,7 @@ def _follow(here: Surroundings, runtime: str) -> None:
     is_terminal = os.isatty(1)
     asking: set[str] = set()
     while True:
-        lines = list(_lines(here, runtime))
+        lines = list(_lines(here, runtime, is_all=is_all))
         asked = {line for line, asks in lines if asks}
         if is_terminal:
             write(1, _board(lines) + (_BELL if asked - asking else ""))
@@ -96,26 +97,47 @@ def _board(lines: list[tuple[str, bool]]) -> str:
     return _HOME + "".join(map(_LINE.format, shown)) + _ERASE_BELOW
 
 
-def _lines(here: Surroundings, runtime: str) -> Iterator[tuple[str, bool]]:
+def _lines(here: Surroundings, runtime: str, *, is_all: bool) -> Iterator[tuple[str, bool]]:
     """Yield the servers with their panes, a line each, and whether a secret is wanted there.
 
     The server that verbs reach from here comes first, and its line says why; then come the others
-    of this directory.
+    of this directory. Running panes come first. Unless all are wanted, those that have ended, and
+    those of other directories' servers, are only counted, but for those that ask for a secret.
     """
     servers = running(runtime)
     if not servers:
         yield "No server is running.", False
         return
-    taken = None
+    taken, is_complete = None, True
     try:
         taken, reason = meant(servers, here, LOOKS, lambda _server: 0)
     except (NoServerError, WhichServerError) as error:
         reason = error.sentence
     for server in sorted(servers, key=lambda one: (one is not taken, here.distance(one))):
-        yield visible(f"{server}" + (f"  used here: {reason}" if server is taken else "")), False
-        yield from _panes(server, "" if server is taken else f"--server {server.pid} ")
+        title = visible(f"{server}" + (f"  used here: {reason}" if server is taken else ""))
+        try:
+            panes = sorted(_listed(server), key=_has_ended)
+        except ServerGoneError:
+            yield title, False
+            yield "    does not answer", False
+            continue
+        is_here = server is taken or server.inode in here.inodes
+        shown: list[dict[str, object]] = []
+        others: list[dict[str, object]] = []
+        for pane in panes:
+            is_shown = is_all or _asks(pane) or (is_here and not _has_ended(pane))
+            (shown if is_shown else others).append(pane)
+        counts = _counted(others)
+        is_complete = is_complete and not counts
+        yield (title if is_here or not counts else f"{title}  {counts}"), False
+        for pane in shown:
+            yield from _pane(pane, "" if server is taken else f"--server {server.pid} ")
+        if is_here and counts:
+            yield f"    {counts}", False
     if taken is None:
         yield reason, False
+    if not is_complete:
+        yield f"{own_command(is_for_here=True)} ps --all lists these panes, too.", False
 
 
 def _listed(server: Server) -> list[dict[str, object]]:
@@ -128,15 +150,23 @@ def _listed(server: Server) -> list[dict[str, object]]:
     return [pane for pane in panes_of(server.socket) if pane.get("is_listed", True)]
 
 
-def _panes(server: Server, named: str) -> Iterator[tuple[str, bool]]:
-    try:
-        panes = _listed(server)
-    except ServerGoneError:
-        yield "    does not answer", False
-        return
-    for pane in panes:
-        asks = pane.get("awaits") == HIDDEN_INPUT
-        yield f"    {in_a_line(pane)}", asks
-        if asks:
-            command = own_command(is_for_here=True)
-            yield f"    type it: {command} {named}secret {pane['id']}", True
+def _has_ended(pane: Mapping[str, object]) -> bool:
+    return pane["status"] != "running" and "still_running" not in pane
+
+
+def _asks(pane: Mapping[str, object]) -> bool:
+    return pane.get("awaits") == HIDDEN_INPUT
+
+
+def _counted(panes: Sequence[Mapping[str, object]]) -> str:
+    """Return how many panes run and how many have ended, in words; "" for no panes."""
+    ended = sum(map(_has_ended, panes))
+    counts = {"running": len(panes) - ended, "ended": ended}
+    return ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+
+
+def _pane(pane: Mapping[str, object], named: str) -> Iterator[tuple[str, bool]]:
+    yield f"    {in_a_line(pane)}", _asks(pane)
+    if _asks(pane):
+        command = own_command(is_for_here=True)
+        yield f"    type it: {command} {named}secret {pane['id']}", True

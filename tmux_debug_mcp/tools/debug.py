@@ -41,7 +41,7 @@ from tmux_debug_mcp.vt.steps import confirmation, steps
 
 from .captures import MAX_CHARACTERS, capture, check_cursor
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
-from .results import NOT_SENT, meta, observed, ran, row, status
+from .results import NOT_SENT, has_ended, meta, observed, ran, row, status
 from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, compact
 
 INSTRUCTIONS = (
@@ -423,6 +423,7 @@ async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:
 )
 async def list_panes(engine: Engine) -> Answer:
     rows = [row(pane, state) for pane, state in await engine.listed()]
+    rows.sort(key=has_ended)
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])
     return Answer([compact(rows)])

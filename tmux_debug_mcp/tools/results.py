@@ -6,7 +6,7 @@ go on from::
     [debug-1 web running 12.3 s, foreground python3 (pid 4711), awaits input; matched; cursor 48211]
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tmux_debug_mcp.errors import head
@@ -48,6 +48,7 @@ def row(pane: Readable, state: State) -> dict[str, Any]:
         "still_running": list(state.left) or None,
         "pid": state.pid,
         "command": shown_command(pane.command),
+        "cwd": pane.made_by.cwd if isinstance(pane, Pane) else None,
         "exit_code": state.exit_code,
         "signal": state.signal,
         "lost": state.is_lost or None,
@@ -56,6 +57,11 @@ def row(pane: Readable, state: State) -> dict[str, Any]:
         "cursor": state.cursor,
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def has_ended(pane: Mapping[str, Any]) -> bool:
+    """Return whether nothing runs any more in the pane of a row."""
+    return pane["status"] != "running" and "still_running" not in pane
 
 
 def row_for_people(pane: Pane, state: State) -> dict[str, Any]:
@@ -79,8 +85,8 @@ def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     these; a part without text counts as a line, too.
     """
     fields = row(pane, state)
-    for name in ("id", "name", "command"):
-        del fields[name]
+    for name in ("id", "name", "command", "cwd"):
+        fields.pop(name, None)
     text = joined(*(part if part.marked else Excerpt([""]) for part in parts))
     return {
         "pane_id": pane.id,

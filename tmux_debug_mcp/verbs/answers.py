@@ -17,7 +17,8 @@ from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.arguments import MAX_TEXT_LINES
 from tmux_debug_mcp.tools.captures import MAX_CHARACTERS
-from tmux_debug_mcp.tools.results import NOT_SENT, new_output, way_to_read
+from tmux_debug_mcp.tools.results import NOT_SENT, has_ended, new_output, way_to_read
+from tmux_debug_mcp.tools.toolset import compact
 from tmux_debug_mcp.vt.printable import terminal_json
 
 from .parsing import Prints, Request, in_verbs
@@ -110,11 +111,7 @@ def output_of(
     if result.is_error:
         return refused(in_verbs("\n".join(texts), verb))
     if request.verb == "list":
-        [rows] = texts
-        if rows.startswith("["):
-            return printed(request, _lines(texts), [], status)
-        # Without panes, the result is a sentence.
-        return printed(request, "[]\n", [in_verbs(rows, verb)], status)
+        return _listed(request, texts[0], status)
     texts, notes = _without_notes(request, facts, texts)
     *shown, status_line = texts
     new_from = facts.get("new_from")
@@ -134,6 +131,18 @@ def output_of(
         elif _says_more(request, confirmation):
             remarks = [confirmation, status_line]
     return printed(request, _lines(shown), remarks, status, complaints)
+
+
+def _listed(request: Request, text: str, status: int) -> Output:
+    """Return what `list` prints: rows as JSON, and how many it leaves out."""
+    if not text.startswith("["):  # without panes, the result is a sentence
+        return printed(request, "[]\n", [in_verbs(text, VERBS["list"])], status)
+    rows = orjson.loads(text)
+    listed = [row for row in rows if request.lists_all or not has_ended(row)]
+    left_out = len(rows) - len(listed)
+    ended = "1 pane has ended" if left_out == 1 else f"{left_out} panes have ended"
+    remarks = [f"{ended}: see tmux-debug list --all."] if left_out else []
+    return printed(request, f"{compact(listed)}\n", remarks, status)
 
 
 def printed(

@@ -88,6 +88,7 @@ class Request:
     Attributes:
         prints: What is printed of the result.
         is_for_people: Standard output is a terminal, or is to have the status line too.
+        lists_all: `list --all`: list panes that have ended, too.
         follows: `wait --follow`: print one event after the other.
         every_s: The minimum time between two events, in seconds.
         writes: `attach --write`: the person takes the keyboard.
@@ -98,6 +99,7 @@ class Request:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     prints: Prints = Prints.ALL
     is_for_people: bool = False
+    lists_all: bool = False
     follows: bool = False
     every_s: float = 0.0
     writes: bool = False
@@ -144,6 +146,7 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         tool,
         arguments,
         _prints(given),
+        lists_all=getattr(given, "all", False),
         follows=follows,
         every_s=_every_s(given) if verb.name == "wait" else 0.0,
     )
@@ -415,6 +418,9 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
             "--follow prints at most one line per TIME, such as 2s, and how many events it skipped"
         )
         parser.add_argument("--every", metavar="TIME", help=every)
+    if verb.name == "list":
+        ended = "also list the panes that have ended, after those that run"
+        parser.add_argument("--all", action="store_true", help=ended)
     errors = "print nothing, or why the exit status isn't 0, on standard error"
     _add_print(parser, Prints.ERRORS, errors, "-q", "--quiet")
     if verb.name != "list":
@@ -450,7 +456,12 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
             parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help=values)
             _add_json(parser)
         case "ps":
-            parser.description = "List the servers and their panes."
+            parser.description = (
+                "List the servers: of this directory's, the running panes, of others and of "
+                "panes that have ended how many there are."
+            )
+            everything = "list all panes, running ones first"
+            parser.add_argument("--all", action="store_true", help=everything)
             follows = "live view; rings the bell when a program asks for a secret"
             parser.add_argument("--follow", action="store_true", help=follows)
             parser.add_argument("--names", action="store_true", help="list only pane names")

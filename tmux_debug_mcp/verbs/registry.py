@@ -104,7 +104,13 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "tmux_kill_pane",
             "KillPane",
         ),
-        Verb("list", "list the panes as JSON", "list", "tmux_list_panes", need=LOOKS),
+        Verb(
+            "list",
+            "list the running panes as JSON (--all: also those that have ended)",
+            "list --all",
+            "tmux_list_panes",
+            need=LOOKS,
+        ),
         Verb(
             "resize",
             "give a pane's terminal another size",
@@ -142,7 +148,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
     SERVERS: (
         Verb(
             "ps",
-            "list all your servers and their panes (--follow: live)",
+            "list your servers and their panes (--all: all panes, --follow: live)",
             "ps --follow",
             handler=f"{LISTING}:ps",
             need=LOOKS,

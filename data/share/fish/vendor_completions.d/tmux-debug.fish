@@ -65,6 +65,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l all
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l help
@@ -92,6 +93,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from attach' -a '(tmux-debug p
 complete -c tmux-debug -n '__fish_seen_subcommand_from secret' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from secret' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from ps' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from ps' -l all
 complete -c tmux-debug -n '__fish_seen_subcommand_from ps' -l follow
 complete -c tmux-debug -n '__fish_seen_subcommand_from ps' -l names
 complete -c tmux-debug -n '__fish_seen_subcommand_from start' -l help
