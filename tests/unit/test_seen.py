@@ -12,7 +12,9 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.seen import Frame, Seen, read_ends, read_pieces
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.turns import TURN_WORK
-from tmux_debug_mcp.vt.rows import Gap, Line
+from tmux_debug_mcp.vt.rows import NOTE, Gap, Line
+
+CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 
 
 class Reader:
@@ -231,6 +233,20 @@ async def test_pieces_make_up_all_that_was_printed(tmp_path: Path, last: bytes) 
     shown = last.rpartition(b"\r")[2].decode()
     assert (text, gone) == ("\n".join([*lines, "drawn", "rows", shown]), 0)
     assert await whole(log, 0, 0) == ("", 0)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+async def test_pieces_have_the_lines_of_an_excerpt_without_its_notes(
+    tmp_path: Path, path: Path
+) -> None:
+    log = Log.create(tmp_path / "log", "mark")
+    data = path.read_bytes()
+    log.path.write_bytes(data)
+    text = await PaneText.to_read(log, 0, len(data))
+    excerpt = await read_ends(text, len(data), KEPT_CHARACTERS)
+    lines = [line for line in excerpt.marked if not line.startswith(NOTE)]
+
+    assert await whole(log, 0, len(data)) == ("\n".join(lines), 0)
 
 
 async def test_pieces_say_how_much_is_gone(tmp_path: Path) -> None:
