@@ -134,6 +134,11 @@ def test_all_lines_are_the_programs_where_they_match_what_is_to_be_shown(panes: 
     assert done.stderr.splitlines()[0] == "[the newest 50 of 1542 lines that match]"
 
 
+def test_capture_of_an_earlier_time_gives_as_many_lines_as_were_asked_for(panes: Shell) -> None:
+    lines = panes.out("capture", "many", "--lines", "2000", "--at", "16893").splitlines()
+    assert lines == [str(number) for number in range(1001, 3001)]
+
+
 def test_script_in_a_pane_is_told_too(panes: Shell) -> None:
     script = f"{DEBUG} capture wide --lines 300 | grep -c left; {DEBUG} capture -q wide --lines 5"
     after, why, count = panes.run("run", script).stdout.splitlines()

@@ -221,7 +221,7 @@ def _without_notes(
                 notes.append(f"after line {shown}: {line}" if shown else line)
             else:
                 lines.append(line)
-                shown += 1
+                shown += bool(text)
             number += 1
         without.append("\n".join(lines))
     return [*texts[:first], *without, *texts[-1:]], notes

@@ -26,7 +26,7 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.pictures.pillow import how_to_add_pillow
 from tmux_debug_mcp.settings import Settings, pane_environment, path_of, state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
-from tmux_debug_mcp.tools.arguments import MAX_TEXT_LINES, Parser
+from tmux_debug_mcp.tools.arguments import Parser
 from tmux_debug_mcp.tools.debug_arguments import LAST_LINES
 from tmux_debug_mcp.verbs.parsing import (
     Prints,
@@ -138,7 +138,7 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
         given = Parser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
     except ArgumentError as error:
         raise CommandError(in_verbs(str(error), verb)) from None
-    lines = min(given.get("lines", LAST_LINES), MAX_TEXT_LINES)
+    lines = given.get("lines", LAST_LINES)
 
     async def captured(pane: Pane) -> str:
         if given.get("view") == "screen":
