@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _VARIES = re.compile(
-    r"(?P<cursor>(?<=cursor )\d+)|(?P<port>(?<=127\.0\.0\.1:)\d{2,5})|(?P<run>\b\d{8}T\d{6}-\d+)"
+    r"(?P<cursor>(?<=cursor )\d+|^\d+(?=[:-] ))|(?P<port>(?<=127\.0\.0\.1:)\d{2,5})"
+    r"|(?P<run>\b\d{8}T\d{6}-\d+)"
     r"|(?P<other>\b\d+\.\d(?= s)|(?<=pid )\d+|(?<=--server )\d+|(?<=bash-)\d\.\d\$|…)"
 )
 _MARKS = re.compile(r"^ +[~^]+\n", re.MULTILINE)
