@@ -18,6 +18,7 @@ import pytest
 from support import Gate, ask_until, marked, wait_until
 from wire import SERVER, Server
 
+from tmux_debug_mcp.command import local
 from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.sockets.choosing import CHANGES, NoServerError, Surroundings, meant
 from tmux_debug_mcp.sockets.connection import Connection
@@ -431,6 +432,52 @@ def test_stop_takes_everything(shell: Shell, census: str) -> None:
     assert shell.out("stop").startswith("Stopped server ")
 
     ask_until(lambda: [*shell.left(), *marked(census)], lambda left: left == [])
+
+
+def test_stop_says_whose_panes_it_ends(shell: Shell, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "else\twhere"
+    elsewhere.mkdir()
+    shell.out("start")
+    [server] = shell.servers()
+    told = f"Stopped server {server.pid} of {shell.cwd}, "
+    shell.run("run", "exit 3")
+    shell.run("create", "exit 4")
+    assert shell.out("stop") == f"{told}in which nothing ran.\n"
+
+    for words in (["--name", "web", "cat"], ["--cwd", str(elsewhere), "cat"]):
+        shell.out("create", *words)
+    shell.out("run", "sleep 1000 & echo left")
+    [server] = shell.servers()
+    told = f"Stopped server {server.pid} of {shell.cwd}, and everything in its panes: "
+    place = str(elsewhere).replace("\t", r"\t")
+    assert shell.out("stop") == f"{told}web, debug-2 ({place}), debug-3.\n"
+
+
+def test_stop_of_many_panes_names_the_oldest(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(local, "_MAX_PANES", 1)
+    monkeypatch.chdir(shell.cwd)
+    for name in ("one", "two", "three"):
+        shell.out("create", "--name", name, "cat")
+
+    assert local.stop([], shell.env) == 0
+    assert capfd.readouterr().out.endswith(" in its panes: one and 2 more.\n")
+
+
+def test_stop_in_a_pane_ends_no_server_of_another_directory(shell: Shell, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / ".git").mkdir(parents=True)
+    shell.out("create", "--name", "sh", "--cwd", str(elsewhere), "bash --norc")
+    [server] = shell.servers()
+
+    assert shell.out("run", "--pane", "sh", "tmux-debug stop; echo $?") == (
+        f"tmux-debug: Server {server.pid} is of another directory, {shell.cwd}. To end it now: "
+        f"tmux-debug --server {server.pid} stop\n125\n"
+    )
+    assert shell.servers()
+    shell.run("run", "--pane", "sh", f"tmux-debug --server {server.pid} stop")
+    ask_until(shell.servers, lambda left: left == [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -12,16 +12,20 @@ from tmux_debug_mcp.sockets.choosing import (
     NoServerError,
     WhichServerError,
     server_for,
+    surroundings,
 )
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of
+from tmux_debug_mcp.sockets.servers import CommandError, Server
 from tmux_debug_mcp.verbs.registry import VERBS
+from tmux_debug_mcp.vt.printable import visible
 
 from .caller import flags, write
 from .starting import DEFAULT_KEEP, connect, values_here
 
 # Ending panes takes a second at most, but on a busy machine longer.
 _STOP_S = 30.0
+# How many panes a stop names.
+_MAX_PANES = 20
 
 
 def start(words: list[str], environ: Mapping[str, str]) -> int:
@@ -95,7 +99,10 @@ def _is_reached(pid: object, environ: Mapping[str, str]) -> bool:
 
 
 def stop(words: list[str], environ: Mapping[str, str]) -> int:
-    """End a server. It must be named if it ends with an MCP client."""
+    """End a server, and say whose panes that ends.
+
+    It must be named if it ends with an MCP client, or is another directory's.
+    """
     flags("stop", words)
     try:
         server = server_for(environ, CHANGES)
@@ -103,11 +110,17 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
         raise CommandError(
             f"You have no server here, so there is nothing to stop.{error.others}"
         ) from None
-    if server.keep_s is None and not environ.get("TMUX_DEBUG_SERVER"):
+    here = surroundings(environ)
+    why_not = None
+    if server.keep_s is None:
+        why_not = "ends when its MCP client does"
+    elif not here.has(server):
+        why_not = f"is of another directory, {visible(server.place)}"
+    if why_not and not here.wanted:
         raise CommandError(
-            f"Server {server.pid} ends when its MCP client does. To end it now: tmux-debug "
-            f"--server {server.pid} stop"
+            f"Server {server.pid} {why_not}. To end it now: tmux-debug --server {server.pid} stop"
         )
+    panes = _panes_in_words(server)
     connection = Connection(server.socket)
     connection.limit(_STOP_S)
     connection.send({"want": "stop"})
@@ -116,8 +129,30 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
             pass
     finally:
         connection.close()
-    write(1, f"Stopped server {server.pid}, and everything in its panes.\n")
+    write(1, f"Stopped server {server.pid} of {visible(server.place)}, {panes}.\n")
     return 0
+
+
+def _panes_in_words(server: Server) -> str:
+    """Return what a server ends with it: the panes whose programs run, by name.
+
+    Panes of other directories than the server's have these beside them.
+    """
+    try:
+        panes = panes_of(server.socket)
+    except ServerGoneError:  # it doesn't answer now
+        return "and everything in its panes"
+    running = [pane for pane in panes if pane["status"] == "running" or "still_running" in pane]
+    if not running:
+        return "in which nothing ran"
+    names = []
+    for pane in running[:_MAX_PANES]:
+        is_elsewhere = pane.get("inode", server.inode) != server.inode
+        place = f" ({pane['directory']})" if is_elsewhere else ""
+        names.append(visible(f"{pane['name']}{place}"))
+    more = len(running) - len(names)
+    rest = f" and {more} more" if more > 0 else ""
+    return f"and everything in its panes: {', '.join(names)}{rest}"
 
 
 def demo(words: list[str], environ: Mapping[str, str]) -> int:

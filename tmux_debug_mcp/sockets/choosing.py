@@ -90,8 +90,11 @@ class Surroundings:
 
     def distance(self, server: Server) -> int:
         """Return how many directories a server is above the caller's, many if it is elsewhere."""
-        is_here = server.inode in self.inodes
-        return self.inodes.index(server.inode) if is_here else len(self.inodes)
+        return self.inodes.index(server.inode) if self.has(server) else len(self.inodes)
+
+    def has(self, server: Server) -> bool:
+        """Return whether a server is one of the caller's directory, or of one above it."""
+        return server.inode in self.inodes
 
 
 def surroundings(environ: Mapping[str, str]) -> Surroundings:
@@ -251,5 +254,5 @@ def _others(servers: list[Server], here: Surroundings) -> str:
 
 
 def _where(server: Server, here: Surroundings) -> str:
-    is_of_client_here = server.inode in here.inodes and server.keep_s is None
+    is_of_client_here = here.has(server) and server.keep_s is None
     return "of an MCP client here" if is_of_client_here else server.place
