@@ -287,26 +287,16 @@ class Busy:
         call: Makes the example's call.
     """
 
-    def __init__(
-        self,
-        tools: Tools,
-        call: Callable[[], Awaitable[object]],
-        quiet: str,
-        *,
-        has_ended: bool,
-    ) -> None:
+    def __init__(self, tools: Tools, call: Callable[[], Awaitable[object]], quiet: str) -> None:
         self._tools = tools
-        self._has_ended = has_ended
         self.call = call
         self._quiet = quiet
         [self._log] = [pane.log for pane in tools.engine.panes if pane.id == quiet]
 
     async def do_nothing(self) -> None:
         """Make a call that does nothing."""
-        if self._has_ended:  # a list waits for the end of a program's output
-            assert "not found" in await self._tools.error("capture_pane", pane_id="debug-9")
-        else:
-            await self._tools.blocks("list_panes")
+        # A list waits for the end of a program's output, or until it is known to be at rest.
+        assert "not found" in await self._tools.error("capture_pane", pane_id="debug-9")
 
     async def wait(self, line: str) -> None:
         """Have the quiet pane print a line, and wait until a wait is told of it."""
@@ -367,7 +357,7 @@ async def busy(
             is_too_late = example.has_ended and tool == "send_keys"
             assert is_too_late or not result.is_error, result
 
-        await work(Busy(tools, call, quiet, has_ended=example.has_ended))
+        await work(Busy(tools, call, quiet))
 
 
 @any_example

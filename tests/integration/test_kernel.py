@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -55,9 +56,9 @@ async def serve(tools: Tools, port: int, **arguments: Any) -> str:  # noqa: ANN4
     return await tools.create(f"{python(SERVE)} {port}", wait_for="port", **arguments)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"since": 0}, {"pattern": "x"}], ids=str)
-async def test_capture_tells_what_a_program_is_blocked_on_that_nobody_has_seen_at_rest(
-    tools: Tools, tmp_path: Path, arguments: Mapping[str, Any]
+@pytest.mark.parametrize("arguments", [None, {}, {"since": 0}, {"pattern": "x"}], ids=str)
+async def test_list_and_capture_tell_what_a_program_waits_in_that_nobody_has_seen_at_rest(
+    tools: Tools, tmp_path: Path, arguments: Mapping[str, Any] | None
 ) -> None:
     done = tmp_path / "done"
     program = f"sum(range(10**7)); open({str(done)!r}, 'w'); import time; time.sleep(600)"
@@ -72,6 +73,9 @@ async def test_capture_tells_what_a_program_is_blocked_on_that_nobody_has_seen_a
         return are_asleep and pane.clock.now() > pane.log.grew_at() + pane.clock.times.quiet_s
 
     await eventually(is_quiet)
+    if arguments is None:
+        assert (await listed(tools, pane_id))["blocked_on"] == "sleeps"
+        return
     blocks, facts = await tools.answer("capture_pane", pane_id=pane_id, **arguments)
 
     assert "), sleeps; " in blocks[-1]
@@ -145,6 +149,80 @@ async def test_group_of_its_own_is_told_once_it_was_quiet(tools: Tools) -> None:
     facts = await until(partial(tools.state, pane_id), lambda state: "blocked_on" in state)
 
     assert re.fullmatch(r"waits for sleep \(pid \d+\), which sleeps", facts["blocked_on"])
+
+
+# It wakes up after half a second, and works for a moment.
+TICKS = python(
+    "import select, socket\ns = socket.create_server(('127.0.0.1', 0))\n"
+    "while not select.select([s], [], [], 0.5)[0]: sum(range(1000))"
+)
+ACCEPTING = r"which accepts on 127\.0\.0\.1:\d+"
+# What is in front of a program, and what the list says of it, whether or not anybody has looked.
+IN_FRONT = {
+    "nothing": (TICKS, r"accepts on 127\.0\.0\.1:\d+"),
+    "tee": (f"{TICKS} | tee copy", rf"reads a pipe \(fd 0\) from \S+ \(pid \d+\), {ACCEPTING}"),
+    "timeout": (f"timeout 1000 {TICKS}", rf"waits for \S+ \(pid \d+\), {ACCEPTING}"),
+    "timeout and tee": (
+        f"timeout 1000 {READS_ITSELF} | tee copy",
+        (
+            r"reads a pipe \(fd 0\) from timeout \(pid \d+\), which waits for \S+ \(pid \d+\), "
+            r"which reads a pipe that only it writes \(fd \d+\)"
+        ),
+    ),
+    "setsid": (f"setsid -w {TICKS}", rf"waits for \S+ \(pid \d+\), {ACCEPTING}"),
+    "env and nice": (f"env A=b nice {TICKS}", r"accepts on 127\.0\.0\.1:\d+"),
+    "script": (
+        f"script -qc {shlex.quote(TICKS)} typescript",
+        rf"waits for \S+ \(pid \d+\), {ACCEPTING}",
+    ),
+    "strace": (f"strace -f -o trace {TICKS}", rf"waits for \S+ \(pid \d+\), {ACCEPTING}"),
+    "strace with a filter": (
+        f"strace -o '|cat >trace' {READS_ITSELF}",
+        r"waits for \S+ \(pid \d+\), which reads a pipe that only it writes \(fd \d+\)",
+    ),
+    "strace of another": (
+        f"{READS_ITSELF} & exec strace -qq -o trace -p $!",
+        r"waits for \S+ \(pid \d+\), which reads a pipe that only it writes \(fd \d+\)",
+    ),
+    "strace and tee": (
+        f"strace -f {TICKS} 2>&1 | tee copy",
+        (
+            rf"reads a pipe \(fd 0\) from strace \(pid \d+\), which waits for \S+ \(pid \d+\), "
+            rf"{ACCEPTING}"
+        ),
+    ),
+    "gdb": (
+        f"gdb -nx -q --batch -ex run --args {READS_ITSELF}",
+        r"reads a pipe that only it writes \(fd \d+\)",
+    ),
+}
+
+
+def _may_trace_others() -> bool:
+    """Return whether Yama lets us trace programs that are no children of the tracer."""
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    return os.geteuid() == 0 or not scope.exists() or scope.read_text() == "0\n"
+
+
+@pytest.mark.parametrize("name", IN_FRONT)
+async def test_list_says_what_a_program_waits_in_behind_another_one(
+    tools: Tools, name: str
+) -> None:
+    command, said = IN_FRONT[name]
+    for program in set(name.split()) & {"strace", "gdb"}:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    if name == "strace of another" and not _may_trace_others():
+        pytest.skip("only root may trace what is no child")
+    pane_id = await tools.create(command)
+
+    async def row() -> Mapping[str, Any]:
+        return await listed(tools, pane_id)
+
+    def is_said(row: Mapping[str, Any]) -> bool:
+        return re.fullmatch(said, row.get("blocked_on", "")) is not None
+
+    await until(row, is_said)
 
 
 @pytest.mark.parametrize("command", ["bash --norc", "cat", "bash --norc -c 'read -s x'"])

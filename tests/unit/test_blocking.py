@@ -137,7 +137,25 @@ BLOCKED = {
             "c = subprocess.Popen(['sleep', '1000'], stdout=subprocess.PIPE, process_group=0)\n"
             "c.stdout.read()"
         ),
-        r"reads a pipe \(fd \d+\) from sleep \(pid \d+\)",
+        r"reads a pipe \(fd \d+\) from sleep \(pid \d+\), which sleeps",
+    ),
+    "reads what a program in front of another one does not write": (
+        python(
+            "c = subprocess.Popen(['sh', '-c', 'sleep 1000; :'], stdout=subprocess.PIPE)\n"
+            "c.stdout.read()"
+        ),
+        (
+            r"reads a pipe \(fd \d+\) from sh \(pid \d+\),"
+            r" which waits for sleep \(pid \d+\), which sleeps"
+        ),
+    ),
+    "reads what two children do not write": (
+        python(
+            "r, w = os.pipe()\n"
+            "for _ in range(2): subprocess.Popen(['sleep', '1000'], stdout=w)\n"
+            "os.close(w); os.read(r, 1)"
+        ),
+        r"reads a pipe \(fd \d+\)",
     ),
     "communicates with a child": (
         python("subprocess.run(['sleep', '1000'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)"),
@@ -540,6 +558,8 @@ BLOCKED = {
 # Those that merely wait: time, a signal, a request or a change ends it, as is usual.
 USUAL = {
     *("selects a pipe that a child has", "communicates with a child"),
+    "reads what a child does not write that has a group of its own",
+    "reads what a program in front of another one does not write",
     *("accepts", "accepts on all addresses", "accepts on all addresses of both kinds"),
     *("serves HTTP", "serves in an event loop", "accepts on a path", "reads UDP"),
     "waits for all events of a pipe and a listener",
@@ -650,6 +670,16 @@ def test_program_is_blocked_on(programs: dict[str, int], name: str) -> None:
     assert blocked
     assert blocked.is_still_so() or name == "serves HTTP"  # which looks at a clock
     assert str(blocked) == (blocked.text if name in USUAL else f"blocked: {blocked.text}")
+
+
+def test_other_groups_are_left_out_if_asked(programs: dict[str, int]) -> None:
+    pid = programs["reads what a child does not write that has a group of its own"]
+    others = partial(processes.descendants, os.getpid())
+    blocked = ask_until(lambda: blocked_on(pid, str, others, is_for_group=True), bool)
+
+    assert blocked
+    assert re.fullmatch(r"reads a pipe \(fd \d+\) from sleep \(pid \d+\)", blocked.text)
+    assert blocked.groups == {pid}
 
 
 def test_child_that_nobody_is_told_of_is_not_looked_at(programs: dict[str, int]) -> None:

@@ -2,8 +2,9 @@
 
 The words follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. If only the
 process itself has the other end of a pipe or a socket, they say so, since nobody else can end such
-a wait. If one other process of the pane has it, they name that one, and what it is blocked on.
-Nothing is guessed: there are no words for what runs, what is hidden from us and what we don't know.
+a wait. If one other process of the pane has it, perhaps with descendants, they name that one, and
+what it is blocked on. Nothing is guessed: there are no words for what runs, what is hidden from us
+and what we don't know.
 
 A program merely waits if that is usual: time, a signal, a request or a change ends it, as in a
 server that accepts. So does one that waits for such a program. Others are blocked.
@@ -173,7 +174,12 @@ class _RunningError(_UnknownError):
 
 
 def blocked_on(
-    pid: int, plain: Callable[[str], str], others: Callable[[], Iterable[int]]
+    pid: int,
+    plain: Callable[[str], str],
+    others: Callable[[], Iterable[int]],
+    *,
+    is_for_group: bool = False,
+    is_inside: bool = False,
 ) -> Blocked | None:
     """Return what a process is blocked on, None if it runs or if we can't be sure.
 
@@ -181,10 +187,12 @@ def blocked_on(
         pid: The process.
         plain: Makes names and paths, which programs choose, safe to print.
         others: Returns all processes that may have the other ends of its pipes.
+        is_for_group: Of those, don't look at what is in another process group.
+        is_inside: Return what a program waits for that the process is inside of, as in script(1).
     """
-    look = _Look(plain, others)
+    look = _Look(plain, others, is_for_group=is_for_group)
     try:
-        wait = look.process(pid)
+        wait = look.child(pid) if is_inside else look.process(pid)
         look.check_unchanged()
     except _UnknownError:
         return None
@@ -229,8 +237,15 @@ class _Look:
         is_full: Some processes have more descriptors than this look reads.
     """
 
-    def __init__(self, plain: Callable[[str], str], others: Callable[[], Iterable[int]]) -> None:
+    def __init__(
+        self,
+        plain: Callable[[str], str],
+        others: Callable[[], Iterable[int]],
+        *,
+        is_for_group: bool,
+    ) -> None:
         self.plain = plain
+        self._is_for_group = is_for_group
         self.others = cache(lambda: list(others()))
         self.calls: dict[Thread, tuple[calls.Call, int]] = {}
         self.groups: set[int] = set()
@@ -274,7 +289,7 @@ class _Look:
             return _Wait(f"a thread {other.text}", other.facts & _Fact.USUAL, other.ends)
         if main:
             children = _awaited_children(pid)
-            return self._any_child(children, depth) if children else main
+            return self._any_child(pid, children, depth) if children else main
         if waits:
             raise _UnknownError
         return _Wait(self._locks(pid, threads))
@@ -287,7 +302,7 @@ class _Look:
             return wait
         before = dict(self.calls), set(self.groups), dict(self.stopped)
         try:
-            other = self._any_child(children, depth)
+            other = self._any_child(pid, children, depth)
         except _UnknownError:
             self.calls, self.groups, self.stopped = before
             return wait
@@ -382,14 +397,14 @@ class _Look:
     def other(self, about: processes.Stat, depth: int) -> _Wait | None:
         """Return what keeps a process that has the other end of a pipe.
 
-        None if nothing does, if we don't know, or if it was looked at already. A process of another
-        group is only told as stopped: nothing says that it is at rest.
+        None if nothing does, if we don't know, or if it was looked at already.
         """
         if about.state == "T":
             self.stopped[about.pid, str(about.pid)] = processes.cpu_ns(about.pid, str(about.pid))
             self.groups.add(about.pgrp)
             return _Wait("is stopped")
-        if about.pgrp not in self.groups or any(about.pid == pid for pid, _ in self.calls):
+        is_elsewhere = self._is_for_group and about.pgrp not in self.groups
+        if is_elsewhere or any(about.pid == pid for pid, _ in self.calls):
             return None
         before = dict(self.calls), set(self.groups), dict(self.stopped)
         try:
@@ -402,7 +417,7 @@ class _Look:
         """Return what a process that waits for a signal is blocked on: perhaps its only child."""
         children = _awaited_children(pid)
         if len(children) == 1:
-            return self._child(children[0], depth)
+            return self.child(children[0], depth)
         return _plain_wait(_PLAIN["rt_sigsuspend"])
 
     def _children(
@@ -418,22 +433,24 @@ class _Look:
         else:
             wanted = _signed(arguments[0])
         children = _living_children(pid)
+        if not children:  # as strace that was attached to a process
+            children = _traced_by(pid, self.others())
         if wanted > 0:
             children = [child for child in children if child == wanted]
         elif wanted != -1:
             raise _UnknownError  # children of a process group
         if not children:
             raise _UnknownError
-        return self._any_child(children, depth)
+        return self._any_child(pid, children, depth)
 
-    def _any_child(self, children: Sequence[int], depth: int) -> _Wait:
+    def _any_child(self, pid: int, children: Sequence[int], depth: int) -> _Wait:
         """Return what a process that waits for one of these children is blocked on."""
         if len(children) == 1:
-            return self._child(children[0], depth)
-        waits = [self._child(child, depth) for child in children]  # none may run
-        # In a pipeline, the child that the others wait for.
+            return self.child(children[0], depth)
+        waits = [self.child(child, depth) for child in children]  # none may run
+        # In a pipeline, the child that the others wait for. They may wait for the process itself.
         families = [{child, *processes.descendants(child)} for child in children]
-        everybody = set().union(*families)
+        everybody = {pid}.union(*families)
         first = [
             wait
             for wait, family in zip(waits, families, strict=True)
@@ -446,7 +463,8 @@ class _Look:
             text = f"waits for {len(children)} children"
         return _Wait(text, _Fact.CHILD | _usual_of(waits))
 
-    def _child(self, pid: int, depth: int) -> _Wait:
+    def child(self, pid: int, depth: int = 0) -> _Wait:
+        """Return what a process that waits for this one is blocked on."""
         before = dict(self.calls)
         try:
             wait = self.process(pid, depth + 1)
@@ -493,6 +511,20 @@ def _living_children(pid: int) -> list[int]:
 def _awaited_children(pid: int) -> list[int]:
     """Return the children of an event loop, if a signal tells it of their ends."""
     return _living_children(pid) if _caught(pid) & _SIGCHLD else []
+
+
+def _ancestor_of_all(pids: frozenset[int]) -> processes.Stat | None:
+    """Return the one of some processes that all others descend from, None if there is none."""
+    for pid in pids:
+        if pids <= {pid, *processes.descendants(pid)}:
+            return processes.read_stat(pid)
+    return None
+
+
+def _traced_by(pid: int, others: Iterable[int]) -> list[int]:
+    """Return which of some processes a process traces. Source: proc(5), /proc/PID/status."""
+    tracer = b"\nTracerPid:\t%d\n" % pid
+    return [other for other in others if tracer in processes.read(f"/proc/{other}/status")]
 
 
 def _caught(pid: int) -> int:
@@ -720,7 +752,7 @@ class _Files:
             is_own = not others and link.startswith("pipe:")
             text = f"{does} {name} that only it {verb} (fd {fd})" if is_own else numbered
             return _Wait(text, facts, ends)
-        about = processes.read_stat(min(ends)) if len(ends) == 1 else None
+        about = _ancestor_of_all(ends)
         if about is None:
             return _Wait(numbered, facts, ends)
         text = f"{numbered} {way} {self._plain(about.comm)} (pid {about.pid})"

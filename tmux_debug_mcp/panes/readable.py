@@ -1,6 +1,9 @@
 """Reading panes: live ones, and those of which only a kept log is left."""
 
 import contextlib
+from collections.abc import Sequence
+
+import anyio
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.archive import ArchivedPane
@@ -63,29 +66,52 @@ async def settled_state(pane: Readable) -> State:
     """Return a pane's state. If the program may be at rest, first find out whether it is.
 
     Only if it is, the state says what it is blocked on. A single look can't tell how long the
-    program has not run, so this may take a little more than `Times.quiet_s`, but ends as soon as
-    the program works.
+    program has not run, so this may take a little more than `Times.quiet_s`. It takes twice that if
+    the program works for a moment meanwhile, or waits for other groups of processes; if it goes on
+    working, this ends.
     """
     state = await pane.state()
     if not state.is_running or not isinstance(pane, Pane):
         return state
-    clock, times = pane.clock, pane.clock.times
-    activity = pane.terminal.unchanged()
-    if activity is None or activity.is_at_rest or activity.snapshot.waiting is not Waiting.NONE:
+    clock, quiet_s = pane.clock, pane.clock.times.quiet_s
+    activity = pane.terminal.unchanged() or pane.terminal.look()
+    snapshot = activity.snapshot
+    may_rest = snapshot.waiting is Waiting.NONE and not (snapshot.is_over or snapshot.is_at_work)
+    if not may_rest or clock.now() < pane.log.grew_at() + quiet_s:
         return state
-    if clock.now() < pane.log.grew_at() + times.quiet_s:
-        return state
-    first: Activity | None = None
+    last: Activity | None = None
+    works = 0
 
     def is_settled(moment: Moment) -> bool | Need | None:
-        nonlocal first
+        nonlocal last, works
         activity = moment.activity
-        first = first or activity
-        has_worked = activity is not None and activity is not first and not activity.inactive_s
-        return has_worked or at_rest(moment)
+        if activity is not last:
+            works += last is not None and activity is not None and not activity.inactive_s
+            last = activity
+        return works > 1 or at_rest(moment)
 
-    await until(pane, is_settled, clock.now() + times.quiet_s)
-    return await pane.state()
+    if not activity.is_at_rest:
+        await until(pane, is_settled, clock.now() + 2 * quiet_s)
+        state = await pane.state()
+    until_s = clock.now() + 2 * quiet_s
+    while pane.terminal.is_blocked_soon and clock.now() < until_s:
+        await clock.sleep(clock.times.max_look_s)
+        state = await pane.state()
+    return state
+
+
+async def settled_states(states: Sequence[tuple[Pane, State]]) -> list[tuple[Pane, State]]:
+    """Return panes with these states, or settled ones where these don't say what is waited for."""
+    settled = dict(states)
+
+    async def settle(pane: Pane) -> None:
+        settled[pane] = await settled_state(pane)
+
+    async with anyio.create_task_group() as tasks:
+        for pane, state in states:
+            if state.is_running and not (state.awaits or state.blocked_on):
+                tasks.start_soon(settle, pane)
+    return list(settled.items())
 
 
 async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: bool = False) -> str:

@@ -71,6 +71,7 @@ class Snapshot:
         group: The foreground process group, -1 if there is none.
         pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
+        inside: The process that has the terminal which a relay has made, if we see it.
         shell: That process as a shell, if it is one that we know.
         modes: None if the terminal's modes can't be read.
         own_modes: Those of the pane's own terminal; a relay has made the one of `modes`.
@@ -98,6 +99,7 @@ class Snapshot:
     group: int = -1
     pid: int | None = None
     foreground: str | None = None
+    inside: int | None = None
     shell: Shell | None = None
     modes: Modes | None = None
     own_modes: Modes | None = None

@@ -439,6 +439,7 @@ def _look_behind(
     behind = _look_at_terminal(leader, below, 0, terminal, hidden_waits, {}, outside)
     return replace(
         snapshot,
+        inside=behind.inside or behind.pid,
         modes=behind.modes,
         waiting=behind.waiting,
         relays=behind.relays,

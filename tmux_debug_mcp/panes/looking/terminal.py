@@ -3,6 +3,7 @@
 import math
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
@@ -28,6 +29,8 @@ class Terminal:
         known_shells: The shells that were at their prompt before, by `Shell.start`.
         before_typing: The last snapshot before something was typed, None if nothing was.
         wait_number: How many different waits for the terminal were seen.
+        is_blocked_soon: More could be told of what the program is blocked on if other groups were
+            known to be at rest.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Terminal:
         self._is_begun = False  # its command has called execve(2), or has ended
         self._last: Snapshot | None = None
         self.wait_number = 0
+        self.is_blocked_soon = False
         self._flushed_wait = 0
         self._hidden_waits = HiddenWaits()
         self._tracker = ActivityTracker(self._times)
@@ -128,16 +132,22 @@ class Terminal:
 
         None if it is not at rest, may await something from the terminal, or the kernel doesn't say.
         """
+        self.is_blocked_soon = False
         snapshot = activity.snapshot
         may_await = activity.only_awaits or snapshot.waiting is not Waiting.NONE
-        if snapshot.is_over or snapshot.pid is None or may_await or not activity.is_at_rest:
+        if snapshot.is_over or may_await or not activity.is_at_rest:
             return None
+        # A command that has left the foreground, as timeout(1) does, is what pane.sh waits for.
+        pid = snapshot.inside or snapshot.pid or self._leader.pid
+        ask = partial(
+            blocked_on, pid, plain_name, self._members, is_inside=snapshot.inside is not None
+        )
         found = self._blocked
         is_same = found is not None and snapshot.change_key == self._blocked_key
         if found and is_same and found.groups != {snapshot.group}:
             is_same = found.is_still_so()
         if not is_same:
-            found = blocked_on(snapshot.pid, plain_name, self._members)
+            found = ask()
             if found != self._blocked:
                 self._blocked_since = self._clock.now()
             self._blocked, self._blocked_key = found, snapshot.change_key
@@ -145,9 +155,11 @@ class Terminal:
             return None
         # A foreground group at rest says nothing about other groups.
         is_of_group = found.groups == {snapshot.group}
-        if not is_of_group and self._clock.now() < self._blocked_since + self._times.quiet_s:
-            return None
-        return found
+        if is_of_group or self._clock.now() >= self._blocked_since + self._times.quiet_s:
+            return found
+        self.is_blocked_soon = True
+        found = ask(is_for_group=True)
+        return found if found and found.groups == {snapshot.group} else None
 
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""
