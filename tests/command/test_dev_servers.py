@@ -19,7 +19,7 @@ UP = "echo up; exec cat"
 
 
 def panes(shell: Shell) -> list[dict[str, object]]:
-    text = shell.out("list")
+    text = shell.out("list", "--all")
     return list(json.loads(text)) if text.startswith("[") else []
 
 
@@ -149,7 +149,7 @@ def test_one_that_has_ended_is_started_again(shell: Shell) -> None:
     assert "exited with code 3" in shell.run("dev").stderr  # the same command again
     assert shell.out("dev", "--", UP) == "up\n"
     assert shell.out("dev") == "up\n"
-    assert [pane["status"] for pane in panes(shell)] == ["exited", "running"]
+    assert [pane["status"] for pane in panes(shell)] == ["running", "exited"]
 
 
 def test_named_server_has_that_of_another_directory(shell: Shell, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def with_panes(shared: Shell) -> Shell:
         (["wait", "cat", "--stop-pattern", "hello", "--since", "0"], 1),
         (["wait", "cat", "--gone", "hello"], 0),
         (["wait", "ended", "--gone", "x"], 0),
-        (["wait", "shell", "--gone", r"\$"], 1),
+        (["wait", "shell", "--gone", "bash"], 1),
         (["wait", "ended"], 0),
         (["wait", "ended", "--pattern", "x", "--since", "0"], 1),
         (["wait", "shell", "--pattern", "never"], 1),

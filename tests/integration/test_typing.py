@@ -294,7 +294,7 @@ async def test_secret_is_not_typed_at_a_prompt(tools: Tools, shell: str) -> None
     ("command", "why"),
     [
         ("exec cat", "cat awaits input"),
-        ("exec sleep 1000", "after 0.4 s, sleep is not reading input"),
+        ("exec sleep 1000", "after 1.5 s, sleep is not reading input"),
         (python("import tty; tty.setraw(0); print('keys'); input()"), "awaits keys"),
     ],
 )
@@ -304,7 +304,7 @@ async def test_secret_is_not_typed_where_no_hidden_input_is_awaited(
     pane_id = await tools.create(command)
 
     error = await tools.error(
-        "send_keys", pane_id=pane_id, keys="hunter2 Enter", secret=True, timeout_s=0.4
+        "send_keys", pane_id=pane_id, keys="hunter2 Enter", secret=True, timeout_s=1.5
     )
 
     assert error.startswith("Pane 'debug-1' does not await hidden input: ")
