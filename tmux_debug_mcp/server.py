@@ -71,6 +71,8 @@ _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # Poll interval, at the end of a lease, for callers that have yet to say what they want.
 _GREETING_POLL_S = 0.01
+# Limit for telling which panes end with the server.
+_LAST_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +236,7 @@ class RunningServer:
         """Answer what a caller says first."""
         if greeting.wish.get("want") == "panes":
             # Looking is neither a call nor a use: people and completions don't prolong the lease.
-            rows = [
-                row_for_people(pane, state)
-                | {"directory": pane.made_by.place, "inode": pane.made_by.inode}
-                for pane, state in await self._engine.states()
-            ]
-            await caller.send({"panes": rows})
+            await self._tell_of_panes(caller)
             return
         # Calls from panes don't prolong the lease: a loop there would keep the server forever.
         with contextlib.nullcontext() if caller.is_in_pane else self.lease.used():
@@ -251,7 +248,20 @@ class RunningServer:
                 case "keep":
                     await self._keep(caller, greeting)
                 case "stop":
+                    with (
+                        contextlib.suppress(CallerGoneError),
+                        self._engine.clock.move_on_after(_LAST_LOOK_S),
+                    ):
+                        await self._tell_of_panes(caller)
                     self.end()
+
+    async def _tell_of_panes(self, caller: Caller) -> None:
+        rows = [
+            row_for_people(pane, state)
+            | {"directory": pane.made_by.place, "inode": pane.made_by.inode}
+            for pane, state in await self._engine.states()
+        ]
+        await caller.send({"panes": rows})
 
     async def _keep(self, caller: Caller, greeting: Greeting) -> None:
         """Answer `start`: change the lease of a detached server, if the caller asks for it."""

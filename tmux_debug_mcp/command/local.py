@@ -14,7 +14,7 @@ from tmux_debug_mcp.sockets.choosing import (
     server_for,
     surroundings,
 )
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, Server
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
@@ -120,28 +120,26 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
         raise CommandError(
             f"Server {server.pid} {why_not}. To end it now: tmux-debug --server {server.pid} stop"
         )
-    panes = _panes_in_words(server)
+    told = "and everything in its panes"  # by a server that doesn't say more
     connection = Connection(server.socket)
     connection.limit(_STOP_S)
     connection.send({"want": "stop"})
     try:
-        for _ in connection.answers():  # it closes the connection at its end
-            pass
+        for message in connection.answers():  # it closes the connection at its end
+            panes = message.get("panes")
+            if isinstance(panes, list):
+                told = _in_words(panes, server)
     finally:
         connection.close()
-    write(1, f"Stopped server {server.pid} of {visible(server.place)}, {panes}.\n")
+    write(1, f"Stopped server {server.pid} of {visible(server.place)}, {told}.\n")
     return 0
 
 
-def _panes_in_words(server: Server) -> str:
+def _in_words(panes: list[dict[str, object]], server: Server) -> str:
     """Return what a server ends with it: the panes whose programs run, by name.
 
     Panes of other directories than the server's have these beside them.
     """
-    try:
-        panes = panes_of(server.socket)
-    except ServerGoneError:  # it doesn't answer now
-        return "and everything in its panes"
     running = [pane for pane in panes if pane["status"] == "running" or "still_running" in pane]
     if not running:
         return "in which nothing ran"
