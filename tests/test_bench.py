@@ -25,7 +25,7 @@ def test_benchmark_tells_samples_and_budgets() -> None:
     assert all(sample >= 0 for samples in told["samples"].values() for sample in samples)
     assert all(sample > 0 for samples in told["cpu"].values() for sample in samples)
     assert {type(budget["held"]) for budget in told["budgets"]} == {bool}
-    assert len(told["budgets"]) == 26
+    assert len(told["budgets"]) == 27
 
 
 def test_benchmark_names_the_peers_that_it_knows() -> None:

@@ -483,11 +483,11 @@ async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(to
 
     assert "was lost" in await tools.error("send_keys", pane_id="debug-1", keys="x")
     assert await tools.create("cat") == "debug-3"
-    first, second, third = (await tools.blocks("list_panes"))[0].split("},")
-    assert '"status":"exited"' in first
-    assert '"lost":true' in first
-    assert '"exit_code":3' in second
-    assert '"status":"running"' in third
+    running, lost, exited = (await tools.blocks("list_panes"))[0].split("},")
+    assert '"status":"running"' in running
+    assert '"status":"exited"' in lost
+    assert '"lost":true' in lost
+    assert '"exit_code":3' in exited
     assert "was lost" in (await tools.blocks("kill_pane", pane_id="debug-1"))[0]
 
 

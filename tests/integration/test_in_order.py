@@ -7,6 +7,8 @@ import anyio
 import pytest
 from support import PATIENCE_S, Tools, eventually
 
+from tmux_debug_mcp.tools.captures import Printed, unsure_of
+
 # Prints each line that it reads, and no echo of it.
 SAYS = "stty -echo; echo up; exec cat"
 # The clock of files ticks at least every 10 ms.
@@ -104,12 +106,53 @@ async def test_what_does_not_fit_is_the_oldest(tools: Tools) -> None:
     assert 15_000 < len(text) < 16_200
 
 
+async def test_lines_around_those_that_match_are_of_all_panes(tools: Tools) -> None:
+    await create(tools, "web")
+    await create(tools, "worker")
+    said = [
+        *(("web", "GET /"), ("worker", "idle"), ("web", "order 7"), ("worker", "writes")),
+        *(("web", "GET /"), ("worker", "idle"), ("worker", "idle"), ("web", "failed 7")),
+        *(("worker", "idle"), ("web", "GET /")),
+    ]
+    await say(tools, said)
+    arguments = {"pane_id": ["worker", "web"], "pattern": "7$"}
+
+    text, status = await tools.blocks("capture_pane", **arguments, context=1)
+    first, second = text.split("\n[...]\n")
+    assert (lines_of(first), lines_of(second)) == (said[1:4], said[6:9])
+    assert status.startswith("[2 lines match")
+    text, _ = await tools.blocks("capture_pane", **arguments, context=3)
+    assert lines_of(text) == said
+    text, _ = await tools.blocks("capture_pane", **arguments, context=2, lines=1)
+    assert lines_of(text) == said[5:]
+
+
+def printed(*lines: tuple[str, float, float]) -> list[Printed]:
+    return [Printed(after, at, name, 0, "") for name, after, at in lines]
+
+
+@pytest.mark.parametrize(
+    ("lines", "unsure"),
+    [
+        (printed(("a", 1, 1), ("b", 2, 2), ("a", 3, 3)), set()),
+        (printed(("a", 1, 1), ("b", 1, 1)), {0, 1}),  # the clock of files did not go on
+        (printed(("a", 0, 1), ("a", 0, 1), ("b", 2, 2)), set()),
+        (printed(("b", 1, 1), ("a", 0, 2), ("a", 2, 2)), {0, 1}),
+        (printed(("b", 1, 1), ("b", 2, 2), ("a", 1.5, 3)), {1, 2}),
+        (printed(("b", 1, 1), ("c", 2, 2), ("a", 0, 3)), {0, 1, 2}),
+        (printed(("a", 0, 9), ("a", 0, 9)), set()),
+    ],
+)
+def test_lines_are_marked_that_may_stand_elsewhere(lines: list[Printed], unsure: set[int]) -> None:
+    assert unsure_of(lines) == unsure
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"since": 5}, "Parameter 'since' is for one pane. Give one pane, or omit 'since'."),
         ({"view": "screen"}, "Parameter 'view' is for one pane."),
-        ({"pattern": "x", "context": 1}, "Parameter 'context' is for one pane."),
+        ({"context": 1}, "Parameter 'context' is for lines that match. Give 'pattern', too."),
         ({"pane_id": ["web", "wbe"]}, "Pane 'wbe' not found."),
         ({"pane_id": []}, "Parameter 'pane_id' is []."),
         ({"pattern": "("}, "is not an RE2 regular expression"),

@@ -138,41 +138,19 @@ def test_clock_that_is_set_does_not_change_when_a_log_grew(tmp_path: Path, set_b
     assert log.grew_at() == grew_at
 
 
-@pytest.fixture
-async def watched(tmp_path: Path, clock: VirtualClock) -> Log:
-    """A log that was looked at long ago."""
-    log = Log.create(tmp_path / "watched", "0123456789abcdef", clock)
-    log.note_growth()
+@pytest.mark.parametrize(("is_woken", "after_s"), [(False, 60.0), (True, 0.01)])
+async def test_it_is_noted_after_which_moment_a_log_grew(
+    tmp_path: Path, clock: VirtualClock, after_s: float, *, is_woken: bool
+) -> None:
+    log = Log.create(tmp_path / "log", "0123456789abcdef", clock)
     await clock.advance(60.0)
-    return log
-
-
-async def grow(
-    log: Log, clock: VirtualClock, after_s: float, late_s: float = 0.001, **woken: bool
-) -> bool:
-    """Have a log grow some time after a look, before another; return whether it is known when."""
-    await clock.advance(after_s)
-    append(log, b"line\r\n")
+    append(log, b"one\r\ntwo\r\n")
     os.utime(log.fd, (clock.wall(), clock.wall()))
-    await clock.advance(late_s)
-    assert log.note_growth(**woken)
-    return log.timing.is_known(log.size)
 
-
-async def test_it_is_known_when_a_log_grew_that_was_looked_at_a_moment_before(
-    watched: Log, clock: VirtualClock
-) -> None:
-    assert not await grow(watched, clock, 0.0)
-    assert await grow(watched, clock, 0.004)
-    assert not await grow(watched, clock, 0.040)
-    assert await grow(watched, clock, 0.001, late_s=0.040)  # the file has the time
-
-
-async def test_it_is_known_when_a_log_grew_whose_growth_woke_us_at_once(
-    watched: Log, clock: VirtualClock
-) -> None:
-    assert await grow(watched, clock, 0.0, has_just_begun=True)
-    assert not await grow(watched, clock, 60.0, late_s=0.040, has_just_begun=True)
+    assert log.note_growth(has_just_begun=is_woken)
+    assert not log.note_growth()
+    assert log.timing.span_of(5) == pytest.approx((60.0 - after_s, 60.0))
+    assert log.timing.span_of(10) == pytest.approx((60.0, 60.0))
 
 
 async def test_logs_that_are_looked_at_late_are_told_apart_by_the_time_of_their_files(

@@ -93,14 +93,18 @@ def test_entries_and_notes_of_a_program_that_prints_all_day_become_rarer() -> No
     assert all(after <= at for after, at in zip(timing.afters, timing.times, strict=True))
 
 
-def test_it_is_known_when_a_byte_came_where_the_log_was_looked_at_often() -> None:
+@pytest.mark.parametrize(
+    ("cursor", "span"),
+    [(1, (0.9, 1.0)), (10, (1.0, 1.0)), (11, (1.9, 2.0)), (30, (3.0, 3.0)), (99, (2.0, 3.0))],
+)
+def test_span_of_a_cursor(cursor: int, span: tuple[float, float]) -> None:
     timing = Timing(0.0)
-    timing.grow(1.0, 10, 0.996)
+    assert timing.span_of(cursor) == (0.0, 0.0)
+    timing.grow(1.0, 10, 0.9)
     timing.grow(2.0, 20, 1.9)
     timing.grow(3.0, 30)
 
-    known = {cursor: timing.is_known(cursor) for cursor in (1, 10, 11, 20, 30, 99)}
-    assert known == {1: True, 10: True, 11: False, 20: False, 30: False, 99: False}
+    assert timing.span_of(cursor) == span
 
 
 @pytest.mark.parametrize(

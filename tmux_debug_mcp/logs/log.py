@@ -19,13 +19,15 @@ from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .timing import KNOWN_S, MAX_TIMING_BYTES, Timing
+from .timing import MAX_TIMING_BYTES, Timing
 
 # We search for the end mark backwards, in pieces that overlap by the length of a mark. Retention
 # keeps less than this, unless the file system has no holes.
 _PIECE_BYTES = 1 << 16
 _MAX_SEARCHED_BYTES = 32 << 20
 _MAX_EXIT_CODE = 255
+# When a log that we watch begins to grow, we are woken within this time, unless all is busy.
+_WAKING_S = 0.01
 # Holes begin and end at multiples of this.
 _BLOCK_BYTES = 4096
 
@@ -223,22 +225,22 @@ class Log:
 
         With `has_just_begun`, it has not before the last moments.
         """
+        looked_at, self._looked_at = self._looked_at, self._clock.now()
         # Where several logs grow, this is called hundreds of times a second. A seek is faster than
         # all facts of the file.
-        size = self.size if self.is_closed else os.lseek(self.fd, 0, os.SEEK_END)
-        looked_at, self._looked_at = self._looked_at, self._clock.now()
-        if size == self._size_at_look:
+        if not self.is_closed and os.lseek(self.fd, 0, os.SEEK_END) == self._size_at_look:
             return False
-        now = grew_at = self._looked_at
-        if now - looked_at > KNOWN_S:
-            # Within these limits, since the system's clock may have been set meanwhile.
-            written_at = now - (self._clock.wall() - self.written_at)
-            grew_at = min(max(written_at, looked_at), now)
-        self._size_at_look, self._grew_at = size, grew_at
+        status, now = self._status(), self._looked_at
+        if status.st_size == self._size_at_look:
+            return False
+        # Within these limits, since the system's clock may have been set meanwhile.
+        written_at = now - (self._clock.wall() - status.st_mtime)
+        grew_at = min(max(written_at, looked_at), now)
+        self._size_at_look, self._grew_at = status.st_size, grew_at
         if self._is_new:
-            is_prompt = has_just_begun and now - grew_at <= KNOWN_S
-            after = grew_at if is_prompt else looked_at
-            self.timing.grow(grew_at - self._made_at, size, after - self._made_at)
+            after = max(looked_at, now - _WAKING_S) if has_just_begun else looked_at
+            made_at = self._made_at
+            self.timing.grow(grew_at - made_at, status.st_size, min(after, grew_at) - made_at)
         return True
 
     @property

@@ -106,6 +106,15 @@ async def search(
     return Found(shown, [match.line + match.offset for match in reversed(matches)])
 
 
+async def lines_around(log: Log, cursor: int, end: int, context: int) -> list[LogLine]:
+    """Return the line that a cursor is in, with so many lines before and after it."""
+    line = _line_start(log, cursor, log.kept_from)
+    first, last = _around(log, _Match(line, 0), log.kept_from, end, context)
+    return [
+        one for one in await lines_at(log, first, _with_mark(log, first, last)) if one.start < last
+    ]
+
+
 def _with_mark(log: Log, first: int, last: int) -> bytes:
     """Return the bytes between two cursors, with the mark of a line that was typed for a command.
 

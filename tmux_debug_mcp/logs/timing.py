@@ -22,9 +22,6 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.vt.sizes import COLUMNS, MAX_COLUMNS, MAX_ROWS, ROWS
 
-# What was printed within this time is known well enough to tell which of two logs grew first. The
-# clock of files ticks every 4 ms.
-KNOWN_S = 0.01
 # So many notes are kept in memory. When there are more, older ones are joined, to a quarter.
 _MAX_NOTES = 1 << 15
 # The least time between two entries of the file while a log grows. It doubles after each 10,000 of
@@ -153,16 +150,18 @@ class Timing:
 
     def time_of(self, cursor: int) -> float:
         """Return when all bytes before a cursor were there, in seconds since the log was made."""
-        return self._note_of(cursor)[0]
+        return self.span_of(cursor)[1]
 
-    def is_known(self, cursor: int) -> bool:
-        """Return whether it is known to `KNOWN_S` when the byte before a cursor came."""
-        at_s, after_s = self._note_of(cursor)
-        return at_s - after_s <= KNOWN_S
+    def span_of(self, cursor: int) -> tuple[float, float]:
+        """Return between which moments the byte before a cursor came.
 
-    def _note_of(self, cursor: int) -> tuple[float, float]:
-        number = min(bisect_right(self.sizes, cursor - 1), len(self.times) - 1)
-        return (self.times[number], self.afters[number]) if self.times else (0.0, 0.0)
+        They are the same for the last byte of a note.
+        """
+        if not self.times:
+            return 0.0, 0.0
+        note = min(bisect_right(self.sizes, cursor - 1), len(self.times) - 1)
+        at_s = self.times[note]
+        return (at_s if self.sizes[note] == cursor else self.afters[note]), at_s
 
     def text(self) -> str:
         """Return what was noted as text that `read` takes over."""

@@ -43,7 +43,8 @@ from .sessions import NOTHING_SHOWN, Shown, ShownScreen
 MAX_ASKED_CHARACTERS = 4_000
 MAX_UNASKED_CHARACTERS = 1_000
 STEP_CHARACTERS = 200
-# A screen that comes for the first time is not cut if it has at most so many characters.
+# A screen that comes for the first time, or in another size, is not cut if it has at most so many
+# characters.
 WHOLE_SCREEN = 2_000
 # The limit for the text of the highlighted row.
 _MAX_HIGHLIGHT_CHARACTERS = 40
@@ -294,8 +295,9 @@ def _text(
     room -= sum(len(excerpt.text) for excerpt in frames.values())
     drawn = NOTHING
     if screen:
+        same_size = before is not None and before.screen.size == screen.size
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
-        drawn = screen_excerpt(screen, before, row, room if before else max(room, WHOLE_SCREEN))
+        drawn = screen_excerpt(screen, before, row, room if same_size else max(room, WHOLE_SCREEN))
         room -= min(len(drawn.text), room // 2)
 
     known = {"", *(before.seen_rows if before else ())}
@@ -402,7 +404,7 @@ def _matching(observation: Observation, seen: Seen, screen: ScreenRows | None) -
 def screen_excerpt(
     screen: ScreenRows, shown: ShownScreen | None, matching_row: int | None, max_characters: int
 ) -> Excerpt:
-    """Return the rows of a screen; of one `shown` before, the changed rows if that is shorter.
+    """Return the rows of a screen; of one `shown` in its size, the changed rows if that is shorter.
 
     If a whole screen is too long, leave out its middle, but not the matching or highlighted row.
     """
@@ -417,7 +419,8 @@ def screen_excerpt(
     highlight = _highlight(screen)
     # Now there is room for rows that were left out.
     is_new = bool(shown and shown.hidden and not excerpt.cut_bytes)
-    if shown and not shown.is_filtered and not is_new:
+    is_comparable = shown and (shown.screen.size == screen.size or shown.screen.rows == rows)
+    if shown and is_comparable and not shown.is_filtered and not is_new:
         before = _highlight(shown.screen)
         changes = _changes(rows, shown)
         if len(changes.text) < len(excerpt.text):

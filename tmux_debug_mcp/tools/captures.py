@@ -1,7 +1,8 @@
 """What `tmux_capture_pane` reads: a pane's last lines, its screen, its log; or several in order."""
 
 import contextlib
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, joined, not
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import LogLine, last_lines_at, read_forward, read_screen
-from tmux_debug_mcp.logs.searching import search
+from tmux_debug_mcp.logs.searching import lines_around, search
 from tmux_debug_mcp.panes.capturing import capture_screen_rows
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
@@ -62,7 +63,7 @@ def _check(arguments: CapturePane) -> None:
         raise ArgumentError("Parameter 'context' is for lines that match. Give 'pattern', too.")
     if isinstance(arguments.pane_id, str):
         return
-    for other in ("since", "context", "view"):
+    for other in ("since", "view"):
         if _is(arguments, other):
             raise ArgumentError(
                 f"Parameter '{other}' is for one pane. Give one pane, or omit '{other}'."
@@ -102,11 +103,15 @@ async def _screen(pane: Readable, session: CallerSession) -> Answer:
             column, row = screen.cursor
             size = f"{screen_remark(screen.size)}, cursor at row {row + 1}, column {column + 1}"
             seen = ShownScreen(state.cursor, pane.clock.now(), screen)
-            return _captured(
-                pane, state, Excerpt(screen.rows), Shown(state.cursor, seen, run), size
-            )
-    rows = (await read_screen(pane.log, state.cursor)).split("\n")
-    return _captured(pane, state, Excerpt(rows), Shown(run=run), size)
+            rows = _all_rows(screen.rows, screen.size[1])
+            return _captured(pane, state, rows, Shown(state.cursor, seen, run), size)
+    rows = _all_rows((await read_screen(pane.log, state.cursor)).split("\n"), pane.log.rows)
+    return _captured(pane, state, rows, Shown(run=run), size)
+
+
+def _all_rows(rows: Sequence[str], height: int) -> Excerpt:
+    """Return the rows of a screen, blank ones at its end too, each with a line feed."""
+    return Excerpt([*rows, *[""] * (height - len(rows) + 1)])
 
 
 async def _since(
@@ -161,65 +166,145 @@ def _count(count: int, most: int) -> str:
     return {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
 
 
-class _Printed(NamedTuple):
-    """A line that a pane has printed, when, and whether that is known exactly."""
+class Printed(NamedTuple):
+    """A line that a pane has printed, between two moments in seconds since the epoch."""
 
+    after: float
     at: float
-    is_known: bool
     name: str
+    start: int
     text: str
 
-    def shown(self, width: int) -> str:
+    def shown(self, width: int, *, is_sure: bool) -> str:
         """Return the line behind its time and its pane, whose names take so many columns."""
         moment = datetime.fromtimestamp(self.at).astimezone()
         time = f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
-        return f"{'' if self.is_known else '~'}{time} {self.name:{width}} {self.text}".rstrip()
+        return f"{'' if is_sure else '~'}{time} {self.name:{width}} {self.text}".rstrip()
 
 
 async def _in_order(
     engine: Engine, session: CallerSession, arguments: CapturePane, names: Sequence[str]
 ) -> Answer:
     """Return the newest lines of several panes in the order in which they were printed."""
-    expression = None
-    if arguments.pattern is not None:
-        expression = compiled("pattern", arguments.pattern, is_for_bytes=True)
-    default = LAST_LINES if expression is None else MATCHING_LINES
-    most = min(arguments.lines or default, MAX_TEXT_LINES)
-    printed: list[_Printed] = []
-    panes: dict[Readable, State] = {}
     async with contextlib.AsyncExitStack() as stack:
-        for name in dict.fromkeys(names):
-            pane = await stack.enter_async_context(engine.open_readable(name))
-            if pane in panes:
-                continue
-            panes[pane] = state = await settled_state(pane)
-            if expression is None:
-                lines = await last_lines_at(pane.log, state.cursor, MAX_CHARACTERS, most)
-            else:
-                lines = (await search(pane.log, 0, state.cursor, expression, most)).lines
-            printed += _printed(pane.log, name, lines)
-    printed = sorted(printed, key=lambda line: line.at)[-most:]
-    width = max((len(line.name) for line in printed), default=0)
-    excerpt = _newest([line.shown(width) for line in printed])
-    remarks = [] if expression is None else [_count(len(printed), most)]
+        panes: dict[Readable, str] = {}
+        for name in names:
+            panes.setdefault(await stack.enter_async_context(engine.open_readable(name)), name)
+        states = {pane: await settled_state(pane) for pane in panes}
+        ends = {pane: state.cursor for pane, state in states.items()}
+        excerpt, remarks = await _merged(panes, ends, arguments)
     shown = {pane: Shown(run=session.news(pane)) for pane in panes}
-    statuses = [status(pane, state, shown[pane]) for pane, state in panes.items()]
+    statuses = [status(pane, state, shown[pane]) for pane, state in states.items()]
     first = next(iter(panes))
-    text = excerpt.text
-    facts = {**meta(first, panes[first], excerpt), "panes": [*dict.fromkeys(names)]}
-    blocks = [text, " ".join([*(f"[{remark}]" for remark in remarks), *statuses])]
+    facts = {**meta(first, states[first], excerpt), "panes": [*panes.values()]}
+    if remarks:
+        statuses.insert(0, f"[{'; '.join(remarks)}]")
     about = [pane.id for pane in panes]
-    return Answer(blocks, facts, about, text, shown=shown)
+    return Answer([excerpt.text, " ".join(statuses)], facts, about, excerpt.text, shown=shown)
 
 
-def _printed(log: Log, name: str, lines: Sequence[LogLine]) -> list[_Printed]:
-    """Return lines with the times when they were complete, in seconds since the epoch."""
+async def _merged(
+    panes: Mapping[Readable, str], ends: Mapping[Readable, int], arguments: CapturePane
+) -> tuple[Excerpt, list[str]]:
+    """Return the newest lines that are asked for, and remarks on them."""
+    remarks, starts = [], [0]
+    if arguments.pattern is None:
+        most = min(arguments.lines or LAST_LINES, MAX_TEXT_LINES)
+        printed = []
+        for pane, name in panes.items():
+            lines = await last_lines_at(pane.log, ends[pane], MAX_CHARACTERS, most)
+            printed += _printed(pane.log, name, lines)
+        printed = sorted(printed, key=lambda line: line.at)[-most:]
+    else:
+        expression = compiled("pattern", arguments.pattern, is_for_bytes=True)
+        most = min(arguments.lines or MATCHING_LINES, MAX_TEXT_LINES)
+        printed = []
+        for pane, name in panes.items():
+            found = await search(pane.log, 0, ends[pane], expression, most)
+            printed += _printed(pane.log, name, found.lines)
+        printed = sorted(printed, key=lambda line: line.at)[-most:]
+        remarks.append(_count(len(printed), most))
+        if arguments.context:
+            printed, starts = await _with_neighbours(panes, ends, printed, arguments.context)
+    unsure = unsure_of(printed)
+    if unsure:
+        remarks.append("~: may stand before or after its neighbours")
+    width = max((len(line.name) for line in printed), default=0)
+    shown = [line.shown(width, is_sure=place not in unsure) for place, line in enumerate(printed)]
+    for start in reversed(starts[1:]):
+        shown[start:start] = note("...").marked
+    return _newest(shown), remarks
+
+
+def _printed(log: Log, name: str, lines: Sequence[LogLine]) -> list[Printed]:
+    """Return lines with the times between which they were complete."""
     log.note_growth()
-    began_at, timing = log.began_at(), log.timing
-    return [
-        _Printed(began_at + timing.time_of(line.end), timing.is_known(line.end), name, line.text)
-        for line in lines
+    began_at = log.began_at()
+    printed = []
+    for line in lines:
+        after_s, at_s = log.timing.span_of(line.end)
+        printed.append(Printed(began_at + after_s, began_at + at_s, name, line.start, line.text))
+    return printed
+
+
+def unsure_of(lines: Sequence[Printed]) -> set[int]:
+    """Return which lines may have come before or after one of another pane, by their numbers.
+
+    The lines are in the order of the time by which they were complete.
+    """
+    unsure: set[int] = set()
+    latest: dict[str, float] = {}
+    for number, line in enumerate(lines):
+        if any(at >= line.after for name, at in latest.items() if name != line.name):
+            unsure.add(number)
+        latest[line.name] = line.at
+    earliest: dict[str, float] = {}
+    for number, line in reversed([*enumerate(lines)]):
+        if any(after <= line.at for name, after in earliest.items() if name != line.name):
+            unsure.add(number)
+        earliest[line.name] = min(line.after, earliest.get(line.name, math.inf))
+    return unsure
+
+
+async def _with_neighbours(
+    panes: Mapping[Readable, str],
+    ends: Mapping[Readable, int],
+    matches: Sequence[Printed],
+    context: int,
+) -> tuple[list[Printed], list[int]]:
+    """Return the newest of lines that match with so many lines before and after each, of all panes.
+
+    Also return where groups of lines begin between which there are others.
+    """
+    near: dict[tuple[str, int], Printed] = {}
+    wanted: set[tuple[str, int]] = set()
+    size = 0
+    for match in reversed(matches):
+        for pane, name in panes.items():
+            log = pane.log
+            cursor = match.start
+            if name != match.name:
+                cursor = log.timing.cursor_at(match.at - log.began_at())
+            lines = await lines_around(log, cursor, ends[pane], context)
+            near |= {(one.name, one.start): one for one in _printed(log, name, lines)}
+        wanted.add((match.name, match.start))
+        size += len(match.text) * (1 + 2 * context)
+        if size > MAX_CHARACTERS:
+            break
+    ordered = sorted(near.values(), key=lambda line: line.at)
+    places = [place for place, line in enumerate(ordered) if (line.name, line.start) in wanted]
+    shown = sorted(
+        {
+            other
+            for place in places
+            for other in range(max(0, place - context), place + context + 1)
+            if other < len(ordered)
+        }
+    )
+    starts = [
+        number for number, place in enumerate(shown) if not number or shown[number - 1] != place - 1
     ]
+    return [ordered[place] for place in shown], starts
 
 
 def _newest(lines: Sequence[str]) -> Excerpt:
