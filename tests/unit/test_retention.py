@@ -1,5 +1,6 @@
 """Readers of a log that is trimmed between their turns: all that they return was printed."""
 
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -59,10 +60,10 @@ async def test_what_is_printed_before_a_log_is_watched_is_noted(
 ) -> None:
     """When it was printed, a replay shows it, even if nothing follows."""
 
-    def late(inotify: int, fd: int, *, once: bool) -> int:
+    def late(inotify: int, fd: int) -> int:
         with log.path.open("ab") as file:
             file.write(b"too early to be told of\r\n")
-        return watch(inotify, fd, once=once)
+        return watch(inotify, fd)
 
     watch = files.watch
     monkeypatch.setattr(files, "watch", late)
@@ -74,10 +75,33 @@ async def test_what_is_printed_before_a_log_is_watched_is_noted(
         tasks.start_soon(retention.serve)
         with log.path.open("ab") as file:
             file.write(b"told of\r\n")
-        size = log.size
-        await eventually(lambda: log.size > size)  # the log is watched again
-        await anyio.lowlevel.checkpoint()
-        assert log.timing.sizes[-1] == log.size
+        await eventually(lambda: log.timing.sizes[-1] == log.size)
+        tasks.cancel_scope.cancel()
+    retention.close()
+
+
+def has_noted(log: Log, size: int) -> bool:
+    return log.timing.sizes[-1:] == [size]
+
+
+async def test_logs_that_pause_are_noted_in_the_order_in_which_they_grow(tmp_path: Path) -> None:
+    clock = Clock()
+    retention = Retention(clock)
+    logs = [Log.create(tmp_path / name, "mark", clock) for name in ("one", "two", "three")]
+    for log in logs:
+        retention.add(log)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(retention.serve)
+        # Longer than a log that pauses is looked at, and shorter than the interval of trims.
+        for pause_s in (0.0, 0.06, 0.1, 0.3):
+            await anyio.sleep(pause_s)
+            for log in (logs[1], logs[0], logs[2]):
+                with log.path.open("ab") as file:
+                    file.write(b"line\r\n")
+            noted = [partial(has_noted, log, log.size) for log in logs]
+            await eventually(lambda: all(is_noted() for is_noted in noted))  # noqa: B023
+            first, second, third = (log.began_at() + log.timing.times[-1] for log in logs)
+            assert second < first < third
         tasks.cancel_scope.cancel()
     retention.close()
 

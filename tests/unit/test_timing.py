@@ -95,7 +95,7 @@ def test_entries_and_notes_of_a_program_that_prints_all_day_become_rarer() -> No
 
 @pytest.mark.parametrize(
     ("cursor", "span"),
-    [(1, (0.9, 1.0)), (10, (1.0, 1.0)), (11, (1.9, 2.0)), (30, (3.0, 3.0)), (99, (2.0, 3.0))],
+    [(1, (0.9, 1.0)), (10, (0.9, 1.0)), (11, (1.9, 2.0)), (30, (2.0, 3.0)), (99, (2.0, 3.0))],
 )
 def test_span_of_a_cursor(cursor: int, span: tuple[float, float]) -> None:
     timing = Timing(0.0)

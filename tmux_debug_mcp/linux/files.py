@@ -16,12 +16,12 @@ from collections.abc import Iterator
 
 # Constants of inotify(7) and fallocate(2), which Python lacks.
 _IN_MODIFY = 0x2
-_IN_ONESHOT = 0x80000000
 _FALLOC_FL_KEEP_SIZE = 0x1
 _FALLOC_FL_PUNCH_HOLE = 0x2
 # The head of struct inotify_event: wd, mask, cookie, len. A name of `len` bytes follows.
 _EVENT = struct.Struct("iIII")
 _MAX_READ_BYTES = 1 << 16
+OVERFLOW = -1
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Each pass of `remove` removes one level of a tree, so this is also the deepest tree it removes.
@@ -39,16 +39,13 @@ def open_inotify() -> int:
     return int(_libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
 
-def watch(inotify: int, fd: int, *, once: bool = False) -> int:
-    """Watch an open file for writes, or only for the next write.
+def watch(inotify: int, fd: int) -> int:
+    """Watch an open file for writes.
 
     Returns the number of the watch, the same each time for the same file; -1 if it can't be made.
     """
-    mask = _IN_MODIFY
-    if once:
-        mask |= _IN_ONESHOT
     path = f"/proc/self/fd/{fd}".encode()
-    return int(_libc().inotify_add_watch(inotify, path, mask))
+    return int(_libc().inotify_add_watch(inotify, path, _IN_MODIFY))
 
 
 def unwatch(inotify: int, number: int) -> None:
@@ -56,21 +53,23 @@ def unwatch(inotify: int, number: int) -> None:
     _libc().inotify_rm_watch(inotify, number)
 
 
-def read_watches(inotify: int) -> set[int]:
+def read_watches(inotify: int) -> list[int]:
     """Return the numbers of the watches whose files were written, without waiting.
 
-    A watch that has just ended may be among them.
+    The one that was written last is the last. A watch that has just ended may be among them; so is
+    `OVERFLOW` if there were too many writes to tell of.
     """
-    numbers: set[int] = set()
+    numbers: dict[int, None] = {}
     try:
         events = os.read(inotify, _MAX_READ_BYTES)
     except BlockingIOError:
-        return numbers
+        return []
     while events:
         number, _mask, _cookie, name_bytes = _EVENT.unpack_from(events)
-        numbers.add(number)
+        numbers.pop(number, None)
+        numbers[number] = None
         events = events[_EVENT.size + name_bytes :]
-    return numbers
+    return list(numbers)
 
 
 def punch_hole(fd: int, offset: int, length: int) -> bool:

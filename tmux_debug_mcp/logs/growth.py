@@ -5,6 +5,7 @@ log grows.
 """
 
 import asyncio
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from .log import Log
 # The limit of one log, and of all logs of a server together.
 MAX_LOG_BYTES = 16 << 20
 MAX_LOGS_BYTES = 512 << 20
+# We are woken within this time after a log begins to grow, unless all is busy.
+_WAKING_S = 0.01
 
 
 class LogEvents:
@@ -101,25 +104,34 @@ class Subscription:
 class Retention:
     """Notes when logs grow, and trims them and keeps their timing at intervals while any does.
 
-    Several logs are looked at so often that the order is known in which they grow. While none
-    grows, nothing runs, unless the system has no inotify instance left: then it looks at intervals
-    all the time. Nothing is freed where the file system can't punch holes.
+    While one of several logs grows, all are looked at so often that the order is known in which
+    they grow. While none grows, nothing runs, unless one can't be watched: then it is looked at, at
+    intervals, all the time. Nothing is freed where the file system can't punch holes.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._inotify = files.open_inotify()
-        self._logs: set[Log] = set()
         self._watched: dict[int, Log] = {}
-        # Logs that are not watched, with the moment when they were last seen to grow.
-        self._growing: dict[Log, float] = {}
+        self._polled: set[Log] = set()
         self._untrimmed: set[Log] = set()
+        self._has_grown = anyio.Event()
+        self._looked_at = self._grew_at = -math.inf
         self._next_look: asyncio.TimerHandle | None = None
+
+    @property
+    def _logs(self) -> set[Log]:
+        return {log for log in (*self._watched.values(), *self._polled) if not log.is_closed}
 
     def add(self, log: Log) -> None:
         """Look after a log from now on, until it is closed."""
-        self._logs.add(log)
-        self._watch(log)
+        watch = files.watch(self._inotify, log.fd) if self._inotify >= 0 else -1
+        if watch >= 0:
+            self._watched[watch] = log
+        else:
+            self._polled.add(log)
+            self._has_grown.set()
+        log.note_growth()  # what was written before
 
     def close(self) -> None:
         """Close the inotify instance. `serve` must have ended."""
@@ -129,62 +141,64 @@ class Retention:
 
     async def serve(self) -> None:
         """Look after the logs until cancelled."""
+        loop = asyncio.get_running_loop()
+        if self._inotify >= 0:
+            loop.add_reader(self._inotify, self._wake)
         try:
             while True:
-                if self._inotify >= 0 and not self._growing:
-                    await anyio.wait_readable(self._inotify)
-                    self._look()
+                if not self._polled:
+                    await self._has_grown.wait()
+                self._has_grown = anyio.Event()
                 await self._clock.sleep(self._clock.times.trim_s)
-                self._look()
                 self.trim()
         finally:
+            if self._inotify >= 0:
+                loop.remove_reader(self._inotify)
             if self._next_look:
                 self._next_look.cancel()
 
+    def _wake(self) -> None:
+        """Look at logs that have just begun to grow, and go on while any does."""
+        asyncio.get_running_loop().remove_reader(self._inotify)
+        self._looked_at = self._clock.now() - _WAKING_S
+        self._look()
+
     def _look(self) -> None:
-        """Note which logs have grown. Those that no longer grow are watched instead."""
-        if self._next_look:
-            self._next_look.cancel()
+        """Note which logs have grown, in this order, as far as the kernel tells it."""
         now, times = self._clock.now(), self._clock.times
-        if self._inotify >= 0:
-            for number in files.read_watches(self._inotify):
-                log = self._watched.pop(number, None)
-                if log:
-                    log.note_growth(has_just_begun=True)
-                    self._growing[log] = now
-        for log, grew_at in list(self._growing.items()):
-            if log.note_growth():
-                self._growing[log] = now
-            elif log.is_closed:
-                del self._growing[log]
-            elif now - grew_at > times.max_look_s:
-                self._watch(log)
-        self._untrimmed.update(self._growing)
+        numbers = files.read_watches(self._inotify)
+        for log in self._logs if files.OVERFLOW in numbers else map(self._watched.get, numbers):
+            if log and log.note_growth(since=self._looked_at):
+                self._untrimmed.add(log)
+                self._grew_at = now
+        self._looked_at = now
+        if self._untrimmed:
+            self._has_grown.set()
+        loop = asyncio.get_running_loop()
+        if now - self._grew_at > times.max_look_s:
+            loop.add_reader(self._inotify, self._wake)
+            return
         # A task that sleeps so often would take twice the time.
-        if len(self._logs) > 1 and self._growing and self._inotify >= 0:
-            loop = asyncio.get_running_loop()
-            self._next_look = loop.call_later(times.order_s, self._look)
+        pause_s = times.order_s if len(self._watched) > 1 else times.trim_s
+        self._next_look = loop.call_later(pause_s, self._look)
 
     def trim(self) -> None:
         """Trim all logs to `MAX_LOG_BYTES`, or to less if together they exceed `MAX_LOGS_BYTES`."""
-        self._logs = {log for log in self._logs if not log.is_closed}
-        sizes = [log.kept_bytes for log in self._logs]
+        for number in [number for number, log in self._watched.items() if log.is_closed]:
+            files.unwatch(self._inotify, number)
+            del self._watched[number]
+        self._polled = {log for log in self._polled if not log.is_closed}
+        for log in self._polled:
+            log.note_growth()
+        logs = self._logs
+        sizes = [log.kept_bytes for log in logs]
         keep_bytes = fair_share(sizes, MAX_LOG_BYTES, MAX_LOGS_BYTES)
-        for log in self._logs:
+        for log in logs:
             log.trim(keep_bytes)
-        for log in self._untrimmed & self._logs:
-            log.keep_timing(is_settled=log not in self._growing)
+        is_settled = self._clock.now() - self._grew_at > self._clock.times.max_look_s
+        for log in logs & (self._untrimmed | self._polled):
+            log.keep_timing(is_settled=is_settled)
         self._untrimmed.clear()
-
-    def _watch(self, log: Log) -> None:
-        """Watch for the next write to a log, and note what was written before."""
-        watch = files.watch(self._inotify, log.fd, once=True) if self._inotify >= 0 else -1
-        if watch >= 0:
-            self._watched[watch] = log
-            self._growing.pop(log, None)
-        else:
-            self._growing.setdefault(log, self._clock.now())
-        log.note_growth()
 
 
 def fair_share(sizes: Sequence[int], max_each: int, max_total: int) -> int:

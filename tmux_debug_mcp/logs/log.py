@@ -7,6 +7,7 @@ until something that the program has left running prints more.
 
 import contextlib
 import hashlib
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,15 +20,13 @@ from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .timing import MAX_TIMING_BYTES, Timing
+from .timing import KNOWN_S, MAX_TIMING_BYTES, Timing
 
 # We search for the end mark backwards, in pieces that overlap by the length of a mark. Retention
 # keeps less than this, unless the file system has no holes.
 _PIECE_BYTES = 1 << 16
 _MAX_SEARCHED_BYTES = 32 << 20
 _MAX_EXIT_CODE = 255
-# When a log that we watch begins to grow, we are woken within this time, unless all is busy.
-_WAKING_S = 0.01
 # Holes begin and end at multiples of this.
 _BLOCK_BYTES = 4096
 
@@ -220,27 +219,24 @@ class Log:
         self.note_growth()
         return self._grew_at
 
-    def note_growth(self, *, has_just_begun: bool = False) -> bool:
+    def note_growth(self, *, since: float = -math.inf) -> bool:
         """Return whether the log has grown since the last call; if so, note when in `timing`.
 
-        With `has_just_begun`, it has not before the last moments.
+        It has not before the moment `since`, by the clock.
         """
-        looked_at, self._looked_at = self._looked_at, self._clock.now()
-        # Where several logs grow, this is called hundreds of times a second. A seek is faster than
-        # all facts of the file.
-        if not self.is_closed and os.lseek(self.fd, 0, os.SEEK_END) == self._size_at_look:
-            return False
-        status, now = self._status(), self._looked_at
+        status, now = self._status(), self._clock.now()
+        looked_at, self._looked_at = max(self._looked_at, min(since, now)), now
         if status.st_size == self._size_at_look:
             return False
         # Within these limits, since the system's clock may have been set meanwhile.
         written_at = now - (self._clock.wall() - status.st_mtime)
-        grew_at = min(max(written_at, looked_at), now)
-        self._size_at_look, self._grew_at = status.st_size, grew_at
+        self._grew_at = min(max(written_at, looked_at), now)
+        self._size_at_look = status.st_size
         if self._is_new:
-            after = max(looked_at, now - _WAKING_S) if has_just_begun else looked_at
+            # The file's clock ticks every 4 ms or so, and is of use only where a look is late.
+            at = now if now - looked_at <= KNOWN_S else self._grew_at
             made_at = self._made_at
-            self.timing.grow(grew_at - made_at, status.st_size, min(after, grew_at) - made_at)
+            self.timing.grow(at - made_at, status.st_size, looked_at - made_at)
         return True
 
     @property

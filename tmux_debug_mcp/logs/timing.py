@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.vt.sizes import COLUMNS, MAX_COLUMNS, MAX_ROWS, ROWS
 
+# Where logs are looked at often, moments are known to this.
+KNOWN_S = 0.01
 # So many notes are kept in memory. When there are more, older ones are joined, to a quarter.
 _MAX_NOTES = 1 << 15
 # The least time between two entries of the file while a log grows. It doubles after each 10,000 of
@@ -153,15 +155,11 @@ class Timing:
         return self.span_of(cursor)[1]
 
     def span_of(self, cursor: int) -> tuple[float, float]:
-        """Return between which moments the byte before a cursor came.
-
-        They are the same for the last byte of a note.
-        """
+        """Return between which moments the byte before a cursor came."""
         if not self.times:
             return 0.0, 0.0
         note = min(bisect_right(self.sizes, cursor - 1), len(self.times) - 1)
-        at_s = self.times[note]
-        return (at_s if self.sizes[note] == cursor else self.afters[note]), at_s
+        return self.afters[note], self.times[note]
 
     def text(self) -> str:
         """Return what was noted as text that `read` takes over."""

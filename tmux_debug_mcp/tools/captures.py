@@ -13,6 +13,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import LogLine, last_lines_at, read_forward, read_screen
 from tmux_debug_mcp.logs.searching import lines_around, search
+from tmux_debug_mcp.logs.timing import KNOWN_S
 from tmux_debug_mcp.panes.capturing import capture_screen_rows
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
@@ -197,8 +198,7 @@ async def _in_order(
     statuses = [status(pane, state, shown[pane]) for pane, state in states.items()]
     first = next(iter(panes))
     facts = {**meta(first, states[first], excerpt), "panes": [*panes.values()]}
-    if remarks:
-        statuses.insert(0, f"[{'; '.join(remarks)}]")
+    statuses.insert(0, f"[{'; '.join(remarks)}]")
     about = [pane.id for pane in panes]
     return Answer([excerpt.text, " ".join(statuses)], facts, about, excerpt.text, shown=shown)
 
@@ -207,7 +207,7 @@ async def _merged(
     panes: Mapping[Readable, str], ends: Mapping[Readable, int], arguments: CapturePane
 ) -> tuple[Excerpt, list[str]]:
     """Return the newest lines that are asked for, and remarks on them."""
-    remarks, starts = [], [0]
+    remarks, starts = ["in the order of time, to 5 ms"], [0]
     if arguments.pattern is None:
         most = min(arguments.lines or LAST_LINES, MAX_TEXT_LINES)
         printed = []
@@ -228,7 +228,7 @@ async def _merged(
             printed, starts = await _with_neighbours(panes, ends, printed, arguments.context)
     unsure = unsure_of(printed)
     if unsure:
-        remarks.append("~: may stand before or after its neighbours")
+        remarks.append("~: may stand earlier")
     width = max((len(line.name) for line in printed), default=0)
     shown = [line.shown(width, is_sure=place not in unsure) for place, line in enumerate(printed)]
     for start in reversed(starts[1:]):
@@ -248,21 +248,18 @@ def _printed(log: Log, name: str, lines: Sequence[LogLine]) -> list[Printed]:
 
 
 def unsure_of(lines: Sequence[Printed]) -> set[int]:
-    """Return which lines may have come before or after one of another pane, by their numbers.
+    """Return which lines came at a moment that is not known, and may stand elsewhere, by number.
 
-    The lines are in the order of the time by which they were complete.
+    Elsewhere is before a line of another pane that stands before them. All are in the order of the
+    time by which they were complete.
     """
     unsure: set[int] = set()
     latest: dict[str, float] = {}
     for number, line in enumerate(lines):
-        if any(at >= line.after for name, at in latest.items() if name != line.name):
+        others = (at for name, at in latest.items() if name != line.name)
+        if line.at - line.after > KNOWN_S and max(others, default=-math.inf) >= line.after:
             unsure.add(number)
         latest[line.name] = line.at
-    earliest: dict[str, float] = {}
-    for number, line in reversed([*enumerate(lines)]):
-        if any(after <= line.at for name, after in earliest.items() if name != line.name):
-            unsure.add(number)
-        earliest[line.name] = min(line.after, earliest.get(line.name, math.inf))
     return unsure
 
 
