@@ -39,8 +39,8 @@ The first seven verbs are tools of the server with their arguments as flags. Fla
 command: everything from its first word on is the command's. Put `--` before a command or before
 keys whose first word begins with a dash. Several words of a command keep their quoting. PANE is
 the id or the name of a pane, REGEX a regular expression. `--json` prints the whole result as JSON,
-`--status` prints the status line on standard output, after the text. `-q` prints nothing, or why
-the exit status isn't 0, on standard error.
+`--status` prints the status line on standard output, after the text; `--text` prints none. `-q`
+prints nothing, or why the exit status isn't 0, on standard error.
 """
 
 # Descriptions of arguments that the text above has.
@@ -49,6 +49,7 @@ _COMMON = (
     "Regular expression.",
     "Print the whole result as JSON.",
     "Print the status line on standard output, after the text.",
+    "Print the text and errors, and no status line.",
     "Print nothing, or why the exit status isn't 0, on standard error.",
 )
 

@@ -126,7 +126,7 @@ def measure_commands(figures: Figures, rounds: int) -> None:
         detached = ours[0].pid
         for _ in range(rounds):
             figures.run("interpreter", [sys.executable, "-I", "-S", "-c", "pass"])
-            figures.run("verb: list", [*verb, "list", "-q"], detached, env=env)
+            figures.run("verb: list", [*verb, "list", "--text"], detached, env=env)
             before = cpu_ms(detached)
             figures.time("start through a detached server", start)
             used = cpu_ms(clients[-1].pid, detached) - before

@@ -27,11 +27,8 @@ def panes(shared: Shell) -> Shell:
         ["create", "-q", "echo started; exec cat"],
         ["send", "-q", "sh", "echo sent", "Enter", "--wait-for", "sent"],
         ["send", "-q", "cat", "no line feed"],
-        ["capture", "-q", "cat"],
-        ["capture", "-q", "cat", "--at", "12h"],
         ["wait", "-q", "cat", "--pattern", "hello", "--since", "0"],
         ["run", "-q", "echo ran"],
-        ["list", "-q"],
         ["resize", "-q", "cat", "90x30"],
         ["restart", "-q", "busy"],
     ],
@@ -53,7 +50,7 @@ def test_quiet_verb_that_does_what_was_asked_prints_nothing(panes: Shell, words:
         (["run", "-q", "echo x; exit 3"], 3, "exited with code 3"),
         (["run", "-q", "read x"], 126, "awaits input"),
         (["run", "-q", "--timeout", "0.3", "sleep 100"], 124, "timed out after 0.3 s"),
-        (["capture", "-q", "nope"], 125, "tmux-debug: Pane 'nope' not found."),
+        (["kill", "-q", "nope"], 125, "tmux-debug: Pane 'nope' not found."),
         (["send", "-q", "ended", "x"], 125, "tmux-debug: Pane 'ended' exited with code 7"),
     ],
     ids=lambda given: " ".join(given[:4]) if isinstance(given, list) else None,
@@ -66,6 +63,42 @@ def test_quiet_verb_that_fails_says_why_and_prints_no_output(
     assert (done.returncode, done.stdout) == (status, "")
     assert why in done.stderr
     assert len(done.stderr.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["create", "--text", "echo started; exec cat"], "started\n"),
+        (["send", "--text", "cat", "x", "--wait-for", "x"], "x\n"),
+        (["capture", "--text", "cat", "--at", "7"], "hello\n"),
+        (["capture", "--text", "ended"], ""),
+        (["wait", "--text", "cat", "--pattern", "hello", "--since", "0"], "hello\n"),
+        (["run", "--text", "echo ran; exit 3"], "ran\n"),
+    ],
+    ids=lambda given: " ".join(given[:3]) if isinstance(given, list) else None,
+)
+def test_text_stands_alone_where_it_is_asked_for(shell: Shell, words: list[str], text: str) -> None:
+    shell.out("create", "--name", "cat", "echo hello; exec cat")
+    shell.run("create", "--name", "ended", "exit 7")
+
+    done = shell.run(*words)
+    assert (done.stdout, done.stderr) == (text, "")
+
+
+def test_list_says_nothing_of_ended_panes_where_only_its_rows_are_asked_for(panes: Shell) -> None:
+    said, unsaid = panes.run("list"), panes.run("list", "--text")
+    assert said.stderr.endswith("see tmux-debug list --all.\n")
+    assert unsaid.stdout.startswith('[{"id":')
+    assert unsaid.stderr == ""
+
+
+def test_text_alone_leaves_errors_where_they_were(panes: Shell) -> None:
+    refused = panes.run("capture", "--text", "nope")
+    unsent = panes.run("send", "--text", "busy", "x", "Enter", "y", "--timeout", "0.2")
+
+    assert refused.stderr.startswith("tmux-debug: Pane 'nope' not found.")
+    assert unsent.stderr.startswith("Sent 1 of 3 steps to pane 'busy'.")
+    assert (refused.returncode, unsent.returncode) == (125, 1)
 
 
 def test_quiet_script_stops_where_a_verb_fails_and_its_log_says_why(shell: Shell) -> None:

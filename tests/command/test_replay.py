@@ -184,7 +184,10 @@ def test_capture_takes_its_flags_with_a_moment(with_words: Shell) -> None:
 
     assert at_end("--lines", "1").stdout == "three\n"
     assert at_end("--view", "ansi").stdout.split() == ["one", "two", "three"]
-    assert at_end("-q").stderr == ""
+    assert (at_end("--text").stdout.split(), at_end("--text").stderr) == (
+        ["one", "two", "three"],
+        "",
+    )
     assert json.loads(at_end("--json").stdout)["text"].split() == ["one", "two", "three"]
 
 

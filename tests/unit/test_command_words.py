@@ -171,6 +171,8 @@ def test_help_of_a_command_is_the_commands(line: str, expected: bool) -> None:  
     ("words", "prints"),
     [
         (["capture", "web"], Prints.ALL),
+        (["capture", "--text", "web"], Prints.TEXT),
+        (["list", "--text"], Prints.TEXT),
         (["run", "-q", "make", "-q"], Prints.ERRORS),
         (["run", "make", "--status"], Prints.ALL),
         (["send", "web", "x", "--status"], Prints.STATUS),
@@ -184,14 +186,37 @@ def test_one_flag_says_what_is_printed(words: list[str], prints: Prints) -> None
 
 
 @pytest.mark.parametrize(
-    "flags", [["-q", "--status"], ["--status", "--json"], ["--json", "-q"]], ids=" ".join
+    "flags",
+    [["-q", "--status"], ["--status", "--json"], ["--json", "-q"], ["--text", "-q"]],
+    ids=" ".join,
 )
 def test_flags_that_contradict_each_other_are_refused(flags: list[str]) -> None:
-    with pytest.raises(UsageError, match=r"^-q, --status and --json each say what is printed\. "):
-        parse(["capture", "web", *flags], {})
+    with pytest.raises(UsageError, match=r"^-q, --text, --status and --json each say what is "):
+        parse(["kill", "web", *flags], {})
 
 
-@pytest.mark.parametrize("flag", ["-q", "--status", "--json"])
+@pytest.mark.parametrize("flag", ["-q", "--quiet"])
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        (["capture", "web"], "the status line"),
+        (["capture", "web", "--at=-5s"], "the status line"),
+        (["list"], "the remark on ended panes"),
+    ],
+    ids=["capture", "capture --at", "list"],
+)
+def test_verb_that_only_prints_is_not_quiet_and_says_what_leaves_out_the_rest(
+    words: list[str], left_out: str, flag: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse([*words, flag], {})
+    assert str(refused.value).startswith(
+        f"{flag} prints nothing but errors, and {words[0]} only prints. Use --text to leave out "
+        f"{left_out}.\n"
+    )
+
+
+@pytest.mark.parametrize("flag", ["-q", "--text", "--status", "--json"])
 def test_events_are_followed_as_lines_and_not_otherwise(flag: str) -> None:
     with pytest.raises(UsageError, match=r"^--follow prints a line for each event\. Omit "):
         parse(["wait", "web", "--follow", flag], {})

@@ -12,12 +12,12 @@ Use the panes of a running tmux-debug-mcp server from a shell.
 
 {sections}
 tmux-debug VERB --help shows a verb's flags and an example. Output goes to standard output, the
-status line to standard error, or with --status after the output. -q prints nothing, or why the exit
-status isn't 0; --json prints everything. The server is the one that --server or
-TMUX_DEBUG_SERVER names, else the server of the pane or MCP client that this shell belongs to, else
-that of this directory, or of the nearest one above it in the same repository. A server of an MCP
-client is reached by its directory only to look: capture, wait, list, attach, secret, replay. `ps`
-shows all servers, and which one is used.
+status line to standard error, with --status after the output, with --text nowhere. -q prints
+nothing, or why the exit status isn't 0; --json prints everything. The server is the one that
+--server or TMUX_DEBUG_SERVER names, else the server of the pane or MCP client that this shell
+belongs to, else that of this directory, or of the nearest one above it in the same repository. A
+server of an MCP client is reached by its directory only to look: capture, wait, list, attach,
+secret, replay. `ps` shows all servers, and which one is used.
 In a script in a pane of the server, verbs print the program's text and errors, and no status line.
 
 Exit status: 0 done; 1 the stop pattern matched, the program ended or awaited input before a match,

@@ -52,6 +52,7 @@ _IN_ERROR = re.compile(r"(?<![\w'])(?:pane_id|timeout_s|idle_s|wait_for|stop_pat
 _PATTERNS = {"show", "stop_pattern", "wait_for"}
 # Marks a word that argparse must not take for a flag. No argument of a process contains it.
 _LITERAL = "\0"
+_QUIET = ("-q", "--quiet")
 SHELLS = ("bash", "zsh", "fish")
 
 # Words that people try, and the command that does it.
@@ -75,7 +76,7 @@ class Prints(StrEnum):
     """What a verb prints of a result."""
 
     ALL = "all"  # the text on standard output, the status line on standard error
-    TEXT = "text"  # the text alone, in a script whose standard error is a pane's terminal
+    TEXT = "text"  # the text alone; this is the default in a script on a pane's terminal
     STATUS = "status"  # both on standard output
     ERRORS = "errors"  # the status line on standard error, and only if the exit status is not 0
     JSON = "json"  # the whole result as JSON
@@ -156,10 +157,13 @@ def _prints(given: argparse.Namespace) -> Prints:
     chosen: set[Prints] = {*(given.prints or [Prints.ALL])}
     if given.prints and getattr(given, "follow", False):
         raise UsageError(
-            "--follow prints a line for each event. Omit -q, --status and --json, or --follow."
+            "--follow prints a line for each event. Omit -q, --text, --status and --json, or "
+            "--follow."
         )
     if len(chosen) > 1:
-        raise UsageError("-q, --status and --json each say what is printed. Give one of them.")
+        raise UsageError(
+            "-q, --text, --status and --json each say what is printed. Give one of them."
+        )
     return chosen.pop()
 
 
@@ -344,6 +348,13 @@ class VerbParser(argparse.ArgumentParser):
         flag = word.partition("=")[0]
         if flag == "--server":
             self.error(f"{flag} goes before the verb: {self.prog.replace(' ', f' {flag} PID ')}")
+        if flag in _QUIET and "--text" in self.flags:
+            verb = self.prog.split()[-1]
+            left_out = "remark on ended panes" if verb == "list" else "status line"
+            self.error(
+                f"{flag} prints nothing but errors, and {verb} only prints. Use --text to leave "
+                f"out the {left_out}."
+            )
         near = nearest(flag, self.flags)
         advice = f"Did you mean {near}?" if near else f"{self.prog} --help lists all flags."
         if self._takes("command") or self._takes("keys"):
@@ -421,8 +432,10 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
     if verb.name == "list":
         ended = "also list the panes that have ended, after those that run"
         parser.add_argument("--all", action="store_true", help=ended)
-    errors = "print nothing, or why the exit status isn't 0, on standard error"
-    _add_print(parser, Prints.ERRORS, errors, "-q", "--quiet")
+    if verb.name not in ("capture", "list"):  # they only print
+        errors = "print nothing, or why the exit status isn't 0, on standard error"
+        _add_print(parser, Prints.ERRORS, errors, *_QUIET)
+    _add_print(parser, Prints.TEXT, "print the text and errors, and no status line", "--text")
     if verb.name != "list":
         status = "print the status line on standard output, after the text"
         _add_print(parser, Prints.STATUS, status, "--status")

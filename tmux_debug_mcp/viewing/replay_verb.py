@@ -147,7 +147,7 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
 
     found = _find(given["pane_id"], "", environ)
     with closing(found.log):
-        cursor = _cursor(moment_given, found, request.prints)
+        cursor = _cursor(moment_given, found)
         moment = _Moment(found, cursor, environ)
         _print(moment, captured, request.prints)
     return 0
@@ -167,12 +167,12 @@ def _find(target: str, log_dir: str | None, environ: Mapping[str, str]) -> Found
     return find(target, directory, user_name(), environ)
 
 
-def _cursor(moment: str | None, found: FoundLog, prints: Prints = Prints.ALL) -> int:
+def _cursor(moment: str | None, found: FoundLog) -> int:
     """Return the cursor of a moment, the end for None; what is odd about it is printed."""
     if moment is None:
         return found.log.size
     cursor, remark = cursor_of(moment, found.log.timing, found.log.size)
-    if remark and prints is not Prints.ERRORS:
+    if remark:
         sys.stderr.write(f"tmux-debug: {remark}\n")
     return cursor
 
@@ -309,10 +309,10 @@ def _print(moment: _Moment, read: Callable[[Pane], Awaitable[str]], prints: Prin
         }
         sys.stdout.write(orjson.dumps(facts).decode() + "\n")
         return
-    if prints is Prints.ERRORS:
-        return
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+    if prints is Prints.TEXT:
+        return
     status = sys.stdout if prints is Prints.STATUS else sys.stderr
     status.write(
         f"[{found.id} {found.name} at cursor {moment.cursor} of {found.log.size}, "

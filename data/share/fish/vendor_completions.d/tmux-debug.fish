@@ -10,6 +10,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l port
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l help
@@ -22,6 +23,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l stop-pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -a '(tmux-debug ps --names 2>/dev/null)'
@@ -32,7 +34,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l context
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l view
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l at
-complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -a '(tmux-debug ps --names 2>/dev/null)'
@@ -42,6 +44,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l help
@@ -56,20 +59,23 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l follow
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l every
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l all
-complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -a '(tmux-debug ps --names 2>/dev/null)'
@@ -80,6 +86,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l port
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -a '(tmux-debug ps --names 2>/dev/null)'
