@@ -134,6 +134,30 @@ def test_all_lines_are_the_programs_where_they_match_what_is_to_be_shown(panes: 
     assert done.stderr.splitlines()[0] == "[the newest 50 of 1542 lines that match]"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["create", "--show", "item", "--wait-for", "item 2"], ["run", "--show", "item"], ["run"]],
+    ids=" ".join,
+)
+def test_note_that_only_heads_a_screen_is_not_told(shell: Shell, words: list[str]) -> None:
+    draw = r"echo item 1; printf '\033[?1049h\033[2J\033[Hitem 2\n'; read key"
+    done = shell.run(*words, draw)
+
+    assert done.stdout.splitlines() == ["item 1", "item 2"]
+    [status] = done.stderr.splitlines()
+    assert "; screen 200x50; " in status
+
+
+def test_note_of_what_is_left_out_of_a_screen_is_told(shell: Shell) -> None:
+    draw = r"seq -f 'item %g' 99; printf '\033[?1049h\033[2J\033[Hitem 100\n'; read key"
+    done = shell.run("create", "--show", "item", "--wait-for", "item 100", draw)
+
+    assert done.stdout.splitlines() == [f"item {number}" for number in range(50, 101)]
+    [left_out, status] = done.stderr.splitlines()
+    assert left_out.startswith("[the newest 50 of ")
+    assert "; screen 200x50; " in status
+
+
 def test_capture_of_an_earlier_time_gives_as_many_lines_as_were_asked_for(panes: Shell) -> None:
     lines = panes.out("capture", "many", "--lines", "2000", "--at", "16893").splitlines()
     assert lines == [str(number) for number in range(1001, 3001)]

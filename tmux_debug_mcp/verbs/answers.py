@@ -5,6 +5,7 @@ for is there; 124 timed out; 125 refused or wrong; 126 `run` awaits input. Other
 with its command's exit code.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,9 @@ _TOO_MUCH = (
     f"tmux-debug: This is not all: at most {MAX_TEXT_LINES:,} lines and {MAX_CHARACTERS:,} "
     "characters come at once. Ask for fewer, or read one pane in pieces with --since."
 )
+
+# Notes that only say what stands below them, such as rows of a screen.
+_HEADING = re.compile(r"\[(?:screen|the last screen|then|rows? [\d, -]+)\]")
 
 # The arguments that name what `wait` waits for, and what `create` and `send` wait for.
 _WAIT_CONDITIONS = ("pattern", "stop_pattern", "gone", "idle_s", "port")
@@ -203,8 +207,9 @@ def _without_notes(
 ) -> tuple[list[str], list[str]]:
     """Return a result's texts without notes of ours, and the notes, which say where they stood.
 
-    A program that reads the output takes them for lines. They stay where people read, and in what
-    tells what has happened, such as which rows of a screen have changed.
+    Notes that only head what is below them are left out. A program that reads the output takes
+    notes for lines. They stay where people read, and in what tells what has happened, such as which
+    rows of a screen have changed.
     """
     asks_for_lines = request.verb in ("run", "capture") or "show" in request.arguments
     if request.is_for_people or not asks_for_lines or "context" in request.arguments:
@@ -217,11 +222,11 @@ def _without_notes(
     for text in texts[first:-1]:
         lines = []
         for line in text.split("\n"):
-            if number in marked:
-                notes.append(f"after line {shown}: {line}" if shown else line)
-            else:
+            if number not in marked:
                 lines.append(line)
                 shown += bool(text)
+            elif not _HEADING.fullmatch(line):
+                notes.append(f"after line {shown}: {line}" if shown else line)
             number += 1
         without.append("\n".join(lines))
     return [*texts[:first], *without, *texts[-1:]], notes
