@@ -170,6 +170,15 @@ def test_size_goes_before_keys_wherever_it_stands_and_without_any(shell: Shell) 
     assert (done.returncode, done.stderr.split(".")[0]) == (125, "tmux-debug: KEYS is empty")
 
 
+def test_keys_that_are_refused_are_told_as_the_words_that_type_them(shell: Shell) -> None:
+    shell.out("create", "--name", "sh", "bash --norc")
+    refused = shell.run("send", "sh", "C-c echo it  works Enter")
+    [advice] = re.findall("Give separate words: (.*); or use --literal ", refused.stderr)
+
+    assert (refused.returncode, advice) == (125, "C-c 'echo it  works' Enter")
+    assert "it works" in shell.out("send", "sh", *shlex.split(advice), "--wait-for", "^it works")
+
+
 def test_what_was_done_is_said_where_it_is_not_all_that_was_asked_for(shell: Shell) -> None:
     assert shell.run("create", "--name", "cat", "cat").stderr.startswith("[debug-1 cat running ")
 

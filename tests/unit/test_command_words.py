@@ -2,14 +2,17 @@
 
 import pytest
 
+from tmux_debug_mcp.errors import KeysError
 from tmux_debug_mcp.verbs.parsing import (
     Prints,
     UsageError,
     asks_for_help,
+    in_verbs,
     parse,
     parser_of,
 )
 from tmux_debug_mcp.verbs.registry import VERBS
+from tmux_debug_mcp.vt.steps import steps
 
 # The words of commands, whatever a parser of flags might make of them.
 COMMANDS = [
@@ -193,6 +196,41 @@ def test_one_flag_says_what_is_printed(words: list[str], prints: Prints) -> None
 def test_flags_that_contradict_each_other_are_refused(flags: list[str]) -> None:
     with pytest.raises(UsageError, match=r"^-q, --text, --status and --json each say what is "):
         parse(["kill", "web", *flags], {})
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("Down Enter p w Enter", "Down Enter 'p w' Enter"),
+        ("Escape :wq Enter", "Escape :wq Enter"),
+        ("C-c echo it's Enter", """C-c 'echo it'"'"'s' Enter"""),
+        ("C-c make\nmake test\n", "C-c 'make\nmake test' Enter"),
+        ("hello \033[31m C-a", r"'hello \x1b[31m' C-a"),
+        ("x]; or set literal C-a", "'x]; or set literal' C-a"),
+        ("C-c " + "x" * 5000, "C-c 'the text'"),
+    ],
+)
+def test_keys_in_one_word_with_text_are_told_as_words_of_a_shell(keys: str, words: str) -> None:
+    with pytest.raises(KeysError) as mixed:
+        steps(keys)
+    assert in_verbs(str(mixed.value), VERBS["send"]).endswith(
+        " is a key name, which can't be mixed with text. Give separate words: "
+        f"{words}; or use --literal to type all of it as text."
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "advice"),
+    [
+        ('["Down", "x"]', "Give its strings as separate words, or use --literal to type it."),
+        ("SIGFOO", "Use --literal to type it as text."),
+        ("F99", "use --literal to type exactly this, with a line feed for Enter."),
+    ],
+)
+def test_error_of_keys_names_the_flag(keys: str, advice: str) -> None:
+    with pytest.raises(KeysError) as wrong:
+        steps(keys)
+    assert in_verbs(str(wrong.value), VERBS["send"]).endswith(f" {advice}")
 
 
 @pytest.mark.parametrize("flag", ["-q", "--quiet"])

@@ -20,6 +20,7 @@ from tmux_debug_mcp.settings import duration_s
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools import debug_arguments
 from tmux_debug_mcp.tools.arguments import Parameter, Parser, parameters_of
+from tmux_debug_mcp.vt.printable import visible
 
 from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 
@@ -49,6 +50,13 @@ _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 # The same in an error, which also quotes what was given.
 _SUBJECT = re.compile(r"[Pp]arameters? '(\w+)'")
 _IN_ERROR = re.compile(r"(?<![\w'])(?:pane_id|timeout_s|idle_s|wait_for|stop_pattern)(?![\w'])")
+# What errors say of `keys` and its switches, in the words of a shell. An array is in JSON.
+_STEPS = re.compile(r"Give an array of steps: (\[.*\]); or set literal")
+_IN_A_SHELL = {
+    "Give the array itself": "Give its strings as separate words",
+    "set literal": "use --literal",
+    "Set literal": "Use --literal",
+}
 _PATTERNS = {"show", "stop_pattern", "wait_for"}
 # Marks a word that argparse must not take for a flag. No argument of a process contains it.
 _LITERAL = "\0"
@@ -394,11 +402,27 @@ def in_verbs(text: str, verb: Verb) -> str:
     def typed(parameter: str) -> str:
         return _VALUES[parameter] if parameter in words else flag_of(parameter)
 
+    found = _STEPS.search(text)
+    if found:
+        separate = f"Give separate words: {_separate_words(json.loads(found[1]))}; or use --literal"
+        return f"{text[: found.start()]}{separate}{text[found.end() :]}"
+    for ours, in_a_shell in _IN_A_SHELL.items():
+        text = text.replace(ours, in_a_shell)
     text = _SUBJECT.sub(lambda found: typed(found[1]), text)
     text = _IN_ERROR.sub(lambda found: typed(found[0]), text)
     for tool in TOOLS:
         text = text.replace(tool.tool, f"tmux-debug {tool.name}")
     return text
+
+
+def _separate_words(steps: Sequence[str]) -> str:
+    """Return the words of a shell for steps: each key is one, and so is each text without Enter."""
+    from tmux_debug_mcp.vt.steps import read  # noqa: PLC0415  help doesn't need it
+
+    words: list[str] = []
+    for reading in map(read, steps):
+        words += reading.names or (reading.text, *["Enter"] * reading.enters)
+    return visible(shlex.join(words), keep="\n")
 
 
 def _add_parameters(parser: VerbParser, verb: Verb) -> None:
