@@ -168,6 +168,8 @@ def test_size_goes_before_keys_wherever_it_stands_and_without_any(shell: Shell) 
     assert shell.out("run", "--pane", "sh", "stty size") == "23 73\n"
     done = shell.run("send", "sh")
     assert (done.returncode, done.stderr.split(".")[0]) == (125, "tmux-debug: KEYS is empty")
+    done = shell.run("send", "sh", "a", "", "b")
+    assert (done.returncode, done.stderr.split(".")[0]) == (125, "tmux-debug: Step 2 is empty")
 
 
 def test_keys_that_are_refused_are_told_as_the_words_that_type_them(shell: Shell) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tmux_debug_mcp.errors import KeysError
-from tmux_debug_mcp.vt.steps import MAX_STEPS, confirmation, steps
+from tmux_debug_mcp.vt.steps import MAX_KEYS_BYTES, MAX_STEPS, confirmation, steps
 
 Parts = Sequence[tuple[str, tuple[str, ...], str]]
 
@@ -158,7 +158,24 @@ def test_too_many_lines_are_an_error_that_names_paste(*, literal: bool) -> None:
     assert len(steps(text, paste=True)) == 1
 
 
-@pytest.mark.parametrize("keys", ["", ["ls\n", ""], "a\0b", ["\ud800"]])
-def test_what_can_not_be_typed_is_an_error(keys: str | list[str]) -> None:
-    with pytest.raises(KeysError):
-        steps(keys)
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        ("", "Parameter 'keys' is empty. "),
+        ([], "Parameter 'keys' is empty. "),
+        ([""], "Parameter 'keys' is empty. "),
+        (["ls\n", ""], "Step 2 is empty. "),
+        (["a\nb\n", "", "c", ""], "Step 2 is empty. "),
+        ("a\0b", "Parameter 'keys' contains a NUL character"),
+        (["\ud800"], "Parameter 'keys' contains a NUL character or half"),
+        (["a", "b", "\ud800"], "Step 3 contains a NUL character or half"),
+        (["a", "x" * (MAX_KEYS_BYTES + 1)], "Step 2 has 1048577 bytes; "),
+    ],
+)
+@pytest.mark.parametrize("argument", ["", "literal", "paste"])
+def test_what_can_not_be_typed_is_an_error_that_names_the_step(
+    keys: str | list[str], what: str, argument: str
+) -> None:
+    with pytest.raises(KeysError) as wrong:
+        steps(keys, **{argument: True} if argument else {})
+    assert str(wrong.value).startswith(what)

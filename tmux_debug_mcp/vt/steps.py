@@ -134,26 +134,25 @@ class Reading(NamedTuple):
     enters: int = 0
 
 
-def check(keys: str) -> None:
-    """Check that a string can be typed.
+def check(keys: str, called: str = "Parameter 'keys'") -> None:
+    """Check that a string can be typed; errors call it as given.
 
     Raises:
         KeysError: The string is empty or too long, or contains a character that can't be typed.
     """
     if not keys:
         raise KeysError(
-            "Parameter 'keys' is empty. "
-            "Give the text to type or the keys to press, such as 'ls Enter'."
+            f"{called} is empty. Give the text to type or the keys to press, such as 'ls Enter'."
         )
     if _NOT_TYPEABLE.search(keys):
         raise KeysError(
-            "Parameter 'keys' contains a NUL character or half a surrogate pair. Remove it; "
-            "'C-Space' sends NUL."
+            f"{called} contains a NUL character or half a surrogate pair. Remove it; 'C-Space' "
+            "sends NUL."
         )
     size = len(keys.encode())
     if size > MAX_KEYS_BYTES:
         raise KeysError(
-            f"Parameter 'keys' has {size} bytes; one call takes at most {MAX_KEYS_BYTES}. "
+            f"{called} has {size} bytes; one call takes at most {MAX_KEYS_BYTES}. "
             "Send it in parts, or write a file and use that."
         )
 
@@ -310,8 +309,11 @@ def steps(
     if len(strings) > 1 and (literal or paste):
         _reject_keys(strings, "literal" if literal else "paste")
     result: list[Keystrokes] = []
-    for string in strings:
-        check(string)
+    for number, string in enumerate(strings, 1):
+        if len(strings) == 1:
+            check(string)
+        else:
+            check(string, f"Step {number}")
         if isinstance(keys, str) and not literal and not paste:
             _reject_json(string)
         has_only_enters = not literal and not string.strip("\n")
