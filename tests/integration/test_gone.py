@@ -60,7 +60,7 @@ async def test_spinner_is_gone_after_its_last_frame(tools: Tools, name: str) -> 
 
     assert (facts["reason"], facts["status"]) == ("gone", "running")
     assert "answer: 42" in text
-    assert "; nothing matches gone; " in status
+    assert "; nothing matches `gone` any more; " in status
 
 
 async def test_what_is_gone_already_is_answered_at_once(tools: Tools) -> None:

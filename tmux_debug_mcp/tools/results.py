@@ -30,7 +30,7 @@ _MAX_ADDRESSES = 4
 _REASON_REMARKS = {
     Reason.MATCHED: "matched",
     Reason.STOPPED: "stop_pattern matched",
-    Reason.GONE: "nothing matches gone",
+    Reason.GONE: "nothing matches `gone` any more",
     Reason.REST: "at rest",
     Reason.FLOODED: "wait ended: more was printed than the log keeps",
 }
