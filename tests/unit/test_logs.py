@@ -153,23 +153,6 @@ async def test_it_is_noted_after_which_moment_a_log_grew(
     assert log.timing.span_of(5) == pytest.approx((after_s, 60.0))
 
 
-async def test_logs_that_are_looked_at_late_are_told_apart_by_the_time_of_their_files(
-    tmp_path: Path, clock: VirtualClock
-) -> None:
-    logs = [Log.create(tmp_path / name, "0123456789abcdef", clock) for name in ("one", "two")]
-    for log in logs:
-        log.note_growth()
-    for log in logs:
-        append(log, b"line\r\n")
-        os.utime(log.fd, (clock.wall(), clock.wall()))
-        await clock.advance(0.02)
-    for log in reversed(logs):
-        log.note_growth()
-
-    first, second = (log.began_at() + log.timing.time_of(log.size) for log in logs)
-    assert second - first == pytest.approx(0.02)
-
-
 async def test_trimmed_log_keeps_its_end_at_the_same_cursor(log: Log) -> None:
     append(log, bytes(range(256)) * 4096)
     log.trim(100_000)

@@ -21,7 +21,7 @@ from .log import Log
 MAX_LOG_BYTES = 16 << 20
 MAX_LOGS_BYTES = 512 << 20
 # We are woken within this time after a log begins to grow, unless all is busy.
-_WAKING_S = 0.01
+_WAKING_S = 0.005
 
 
 class LogEvents:

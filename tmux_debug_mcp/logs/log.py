@@ -20,7 +20,7 @@ from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .timing import KNOWN_S, MAX_TIMING_BYTES, Timing
+from .timing import MAX_TIMING_BYTES, Timing
 
 # We search for the end mark backwards, in pieces that overlap by the length of a mark. Retention
 # keeps less than this, unless the file system has no holes.
@@ -233,10 +233,7 @@ class Log:
         self._grew_at = min(max(written_at, looked_at), now)
         self._size_at_look = status.st_size
         if self._is_new:
-            # The file's clock ticks every 4 ms or so, and is of use only where a look is late.
-            at = now if now - looked_at <= KNOWN_S else self._grew_at
-            made_at = self._made_at
-            self.timing.grow(at - made_at, status.st_size, looked_at - made_at)
+            self.timing.grow(now - self._made_at, status.st_size, looked_at - self._made_at)
         return True
 
     @property
