@@ -106,3 +106,48 @@ async def test_menu_is_shown_as_it_is_after_the_last_of_several_keys(tools: Tool
         "> choice 3",
         "chosen 3",
     ]
+
+
+# A list that is redrawn in place at each key, from so many rows above.
+LIST = """
+import os, sys, tty
+tty.setcbreak(0)
+print("Region:")
+names, chosen, above = ["north", "east", "south", "west"], 0, 0
+while True:
+    rows = [f"{'>' if number == chosen else ' '} {name}" for number, name in enumerate(names)]
+    back = f"\\033[{above}A" if above else ""
+    print(back + "\\033[J" + "\\n".join(rows), flush=True)
+    if os.read(0, 1) == b"q":
+        break
+    chosen, above = (chosen + 1) % 4, int(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "shown"),
+    [
+        (4, ["  north", "  east", "> south", "  west"]),
+        (3, ["> north", "  north", "  north", "  east", "> south", "  west"]),
+    ],
+)
+async def test_list_that_grows_by_mistake_looks_different_from_one_that_is_redrawn(
+    tools: Tools, above: int, shown: list[str]
+) -> None:
+    pane_id = await tools.create(f"{python(LIST)} {above}", wait_for="west")
+    await tools.send(pane_id, ["j", "j", "q"])
+    await tools.exited(pane_id)
+
+    assert (await tools.capture(pane_id, since=0)).splitlines() == ["Region:", *shown]
+    blocks = await tools.blocks("wait", pane_id=pane_id, since=0)
+    text = blocks[0].replace("[the line above: 2 times]\n", "")
+    assert text.splitlines() == ["Region:", *shown]
+
+
+async def test_line_that_is_typed_stands_in_the_line_of_its_prompt(tools: Tools) -> None:
+    # So it does where the answer begins with it.
+    answers = python("while True: print(input('> '))")
+    await tools.create(answers, wait_for="> ")
+    _, text, _ = await tools.blocks("send_keys", pane_id="debug-1", keys="price = 12\nprice\n")
+
+    assert text == "price = 12\nprice = 12\n> price\nprice\n> "

@@ -106,7 +106,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "list",
-            "list the running panes as JSON (--all: also those that have ended)",
+            "list the running panes as JSON, with --all also those that have ended",
             "list --all",
             "tmux_list_panes",
             need=LOOKS,
