@@ -172,7 +172,7 @@ def test_server_that_was_killed_serves_nothing(shell: Shell) -> None:
 
 
 def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
-    for words in (["list", "-qh"], ["create", "-qh", "x"]):
+    for words in (["wait", "-qh"], ["create", "-qh", "x"]):
         assert shell.out(*words).startswith(f"usage: tmux-debug {words[0]}")
     assert shell.left() == []
 

@@ -178,7 +178,8 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
         r"    debug-3 crash killed by SIGSEGV after \S+ s: kill -SEGV \$\$\n",
     ]
     assert re.search("".join(lines), text)
-    assert "debug-4" not in text
+    own = re.search(rf"^{server.pid}  .*\n((?:    .*\n)*)", text, re.MULTILINE)
+    assert own and "debug-4" not in own[1]
     assert shell.out("ps", "--names") == "web\ntest\ncrash\n"
     assert len(json.loads(shell.out("list", "--all"))) == 3
     assert shell.out("capture", "debug-4") == ""

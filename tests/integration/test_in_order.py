@@ -72,8 +72,8 @@ async def test_pane_that_has_ended_is_in_the_order_too(tools: Tools) -> None:
 
     assert await captured(tools, ["web", "job"]) == [*first, ("web", "goes on")]
     status = (await tools.blocks("capture_pane", pane_id=["web", "job"]))[-1]
-    order = r"\[in the order of time, to 5 ms(; ~: may stand earlier)?\]"
-    assert re.fullmatch(rf"{order} \[debug-1 web running .*\] \[debug-2 job exited .*\]", status)
+    doubt = r"(\[~: may have come earlier\] )?"
+    assert re.fullmatch(rf"{doubt}\[debug-1 web running .*\] \[debug-2 job exited .*\]", status)
 
 
 async def test_pane_that_is_named_twice_counts_once(tools: Tools) -> None:
@@ -121,7 +121,7 @@ async def test_lines_around_those_that_match_are_of_all_panes(tools: Tools) -> N
     text, status = await tools.blocks("capture_pane", **arguments, context=1)
     first, second = text.split("\n[...]\n")
     assert (lines_of(first), lines_of(second)) == (said[1:4], said[6:9])
-    assert "; 2 lines match" in status
+    assert status.startswith("[2 lines match")
     text, _ = await tools.blocks("capture_pane", **arguments, context=3)
     assert lines_of(text) == said
     text, _ = await tools.blocks("capture_pane", **arguments, context=2, lines=1)
@@ -136,7 +136,7 @@ def printed(*lines: tuple[str, float, float]) -> list[Printed]:
     ("lines", "unsure"),
     [
         (printed(("a", 1, 1), ("b", 2, 2), ("a", 3, 3)), set()),
-        (printed(("a", 0.996, 1), ("b", 0.996, 1)), set()),  # known to 5 ms
+        (printed(("a", 1, 1), ("b", 0.996, 1)), {1}),
         (printed(("a", 0, 1), ("a", 0, 1), ("b", 2, 2)), set()),
         (printed(("b", 1, 1), ("a", 0, 2), ("a", 2, 2)), {1}),
         (printed(("b", 1, 1), ("b", 2, 2), ("a", 1.5, 3)), {2}),

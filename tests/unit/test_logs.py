@@ -1,7 +1,6 @@
 """Logs: marks, retention that leaves cursors alone, and the share of each."""
 
 import errno
-import math
 import os
 import tempfile
 import time
@@ -139,18 +138,29 @@ def test_clock_that_is_set_does_not_change_when_a_log_grew(tmp_path: Path, set_b
     assert log.grew_at() == grew_at
 
 
-@pytest.mark.parametrize(("since_s", "after_s"), [(-math.inf, 0.0), (59.99, 59.99)])
-async def test_it_is_noted_after_which_moment_a_log_grew(
-    tmp_path: Path, clock: VirtualClock, since_s: float, after_s: float
+@pytest.mark.parametrize(
+    ("moments", "notes"),
+    [
+        ((), [(10, 59.0, 60.0)]),
+        ((59.5,), [(10, 59.5, 59.5)]),  # all of it was written before anything else was
+        ((59.5, 59.75), [(5, 59.5, 59.5), (10, 59.75, 59.75)]),
+        ((59.25, 59.5, 59.75), [(10, 59.0, 59.75)]),  # who knows which writes were which lines?
+    ],
+)
+async def test_it_is_noted_when_a_log_grew_as_far_as_that_is_known(
+    tmp_path: Path,
+    clock: VirtualClock,
+    moments: tuple[float, ...],
+    notes: list[tuple[int, float, float]],
 ) -> None:
     log = Log.create(tmp_path / "log", "0123456789abcdef", clock)
     await clock.advance(60.0)
     append(log, b"one\r\ntwo\r\n")
-    os.utime(log.fd, (clock.wall(), clock.wall()))
 
-    assert log.note_growth(since=since_s)
+    assert log.note_growth(59.0, moments)
     assert not log.note_growth()
-    assert log.timing.span_of(5) == pytest.approx((after_s, 60.0))
+    timing = log.timing
+    assert [*zip(timing.sizes, timing.afters, timing.times, strict=True)] == notes
 
 
 async def test_trimmed_log_keeps_its_end_at_the_same_cursor(log: Log) -> None:

@@ -54,22 +54,21 @@ def unwatch(inotify: int, number: int) -> None:
 
 
 def read_watches(inotify: int) -> list[int]:
-    """Return the numbers of the watches whose files were written, without waiting.
+    """Return the numbers of the watches whose files were written, in this order, without waiting.
 
-    The one that was written last is the last. A watch that has just ended may be among them; so is
+    Writes to one file in a row count as one. A watch that has just ended may be among them; so is
     `OVERFLOW` if there were too many writes to tell of.
     """
-    numbers: dict[int, None] = {}
+    numbers: list[int] = []
     try:
         events = os.read(inotify, _MAX_READ_BYTES)
     except BlockingIOError:
         return []
     while events:
         number, _mask, _cookie, name_bytes = _EVENT.unpack_from(events)
-        numbers.pop(number, None)
-        numbers[number] = None
+        numbers.append(number)
         events = events[_EVENT.size + name_bytes :]
-    return list(numbers)
+    return numbers
 
 
 def punch_hole(fd: int, offset: int, length: int) -> bool:

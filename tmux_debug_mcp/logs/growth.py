@@ -22,6 +22,8 @@ MAX_LOG_BYTES = 16 << 20
 MAX_LOGS_BYTES = 512 << 20
 # We are woken within this time after a log begins to grow, unless all is busy.
 _WAKING_S = 0.005
+# What is written within one look is told apart by so much.
+_MOMENT_S = 2e-6
 
 
 class LogEvents:
@@ -42,7 +44,7 @@ class LogEvents:
         """Dispatch events until cancelled."""
         while self._inotify >= 0:
             await anyio.wait_readable(self._inotify)
-            for watch in files.read_watches(self._inotify):
+            for watch in set(files.read_watches(self._inotify)):
                 self._notify(watch)
 
     @property
@@ -132,6 +134,9 @@ class Retention:
             self._polled.add(log)
             self._has_grown.set()
         log.note_growth()  # what was written before
+        if self._next_look:
+            self._next_look.cancel()
+            self._look()  # from now on more often
 
     def close(self) -> None:
         """Close the inotify instance. `serve` must have ended."""
@@ -167,8 +172,13 @@ class Retention:
         """Note which logs have grown, in this order, as far as the kernel tells it."""
         now, times = self._clock.now(), self._clock.times
         numbers = files.read_watches(self._inotify)
-        for log in self._logs if files.OVERFLOW in numbers else map(self._watched.get, numbers):
-            if log and log.note_growth(since=self._looked_at):
+        moments: dict[int, list[float]] = {}
+        step_s = min(_MOMENT_S, times.fast_poll_s / max(len(numbers), 1))
+        for place, number in enumerate(numbers):
+            moments.setdefault(number, []).append(now + place * step_s)
+        for number in self._watched if files.OVERFLOW in moments else moments:
+            log = self._watched.get(number)
+            if log and log.note_growth(self._looked_at, moments.get(number, ())):
                 self._untrimmed.add(log)
                 self._grew_at = now
         self._looked_at = now
@@ -176,6 +186,7 @@ class Retention:
             self._has_grown.set()
         loop = asyncio.get_running_loop()
         if now - self._grew_at > times.max_look_s:
+            self._next_look = None
             loop.add_reader(self._inotify, self._wake)
             return
         # A task that sleeps so often would take twice the time.

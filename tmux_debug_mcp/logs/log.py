@@ -9,7 +9,8 @@ import contextlib
 import hashlib
 import math
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -27,6 +28,9 @@ from .timing import MAX_TIMING_BYTES, Timing
 _PIECE_BYTES = 1 << 16
 _MAX_SEARCHED_BYTES = 32 << 20
 _MAX_EXIT_CODE = 255
+# What was written between two looks is read for its lines up to this size.
+_MAX_NOTED_BYTES = 1 << 14
+_LINE_FEED = re.compile(b"\n")
 # Holes begin and end at multiples of this.
 _BLOCK_BYTES = 4096
 
@@ -91,7 +95,7 @@ class Log:
         self.kept_from = files.first_data(fd)
         self.known: Known | None = None
         self._unmarked_to = 0  # there is no end mark before
-        self._made_at = self._grew_at = self._looked_at = self._clock.now()
+        self._made_at = self._grew_at = self._looked_at = self._noted_at = self._clock.now()
         self._size_at_look = 0
 
     @classmethod
@@ -215,26 +219,47 @@ class Log:
         return self._status().st_mtime
 
     def grew_at(self) -> float:
-        """Return when the log grew last, by its clock; when it was made if it is empty."""
-        self.note_growth()
-        return self._grew_at
+        """Return when the log grew, or was made if it is empty, by the clock.
 
-    def note_growth(self, *, since: float = -math.inf) -> bool:
-        """Return whether the log has grown since the last call; if so, note when in `timing`.
-
-        It has not before the moment `since`, by the clock.
+        The file's time is limited to between the last call and this one, since the system's clock
+        may have been set meanwhile.
         """
         status, now = self._status(), self._clock.now()
-        looked_at, self._looked_at = max(self._looked_at, min(since, now)), now
-        if status.st_size == self._size_at_look:
+        if status.st_size != self._size_at_look:
+            grew_at = now - (self._clock.wall() - status.st_mtime)
+            self._grew_at = min(max(grew_at, self._looked_at), now)
+            self._size_at_look = status.st_size
+        self._looked_at = now
+        return self._grew_at
+
+    def note_growth(self, since: float = -math.inf, moments: Sequence[float] = ()) -> bool:
+        """Return whether the log has grown since the last call; if so, note when in `timing`.
+
+        It has not before `since`, by the clock. At these `moments` it was written, more than once
+        at each if nothing was written elsewhere between. Where each write may have been a line,
+        each line is noted.
+        """
+        noted_at, self._noted_at = max(self._noted_at, since), self._clock.now()
+        size, noted_to = self.size, self.timing.sizes[-1] if self.timing.sizes else 0
+        if not self._is_new or size <= noted_to:
             return False
-        # Within these limits, since the system's clock may have been set meanwhile.
-        written_at = now - (self._clock.wall() - status.st_mtime)
-        self._grew_at = min(max(written_at, looked_at), now)
-        self._size_at_look = status.st_size
-        if self._is_new:
-            self.timing.grow(now - self._made_at, status.st_size, looked_at - self._made_at)
+        made_at = self._made_at
+        ends = self._line_ends(noted_to, size) if len(moments) > 1 else [size] * len(moments)
+        if moments and len(ends) == len(moments):
+            for at, end in zip(moments, ends, strict=True):
+                self.timing.grow(at - made_at, end, at - made_at)
+        else:
+            at = moments[-1] if moments else self._noted_at
+            self.timing.grow(at - made_at, size, min(noted_at, at) - made_at)
         return True
+
+    def _line_ends(self, start: int, end: int) -> list[int]:
+        """Return the cursors where lines end between two; none if there are too many bytes."""
+        if end - start > _MAX_NOTED_BYTES:
+            return []
+        data = self.read(start, end - start)
+        ends = [start + line.end() for line in _LINE_FEED.finditer(data)]
+        return ends if ends[-1:] == [end] else [*ends, end]
 
     @property
     def kept_bytes(self) -> int:

@@ -22,8 +22,6 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.vt.sizes import COLUMNS, MAX_COLUMNS, MAX_ROWS, ROWS
 
-# Where logs are looked at often, moments are known to this.
-KNOWN_S = 0.01
 # So many notes are kept in memory. When there are more, older ones are joined, to a quarter.
 _MAX_NOTES = 1 << 15
 # The least time between two entries of the file while a log grows. It doubles after each 10,000 of

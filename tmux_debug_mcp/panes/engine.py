@@ -203,6 +203,7 @@ class Engine:
         pane_id = PaneId(f"debug-{self._made}")
         nonce = secrets.token_hex(8)
         log = self._new_log(client, pane_id, nonce)
+        self._retention.add(log)
         before = self.listeners.version
         try:
             place = await start(client, self.settings, pane_id, new, log, nonce)
@@ -227,7 +228,6 @@ class Engine:
                 self.archive.discard(log)
             raise
         self._panes[pane_id] = pane
-        self._retention.add(log)
         return pane
 
     async def _record(self, archive: Archive, pane: Pane, nonce: str) -> None:

@@ -1,7 +1,6 @@
 """What `tmux_capture_pane` reads: a pane's last lines, its screen, its log; or several in order."""
 
 import contextlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +12,6 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import LogLine, last_lines_at, read_forward, read_screen
 from tmux_debug_mcp.logs.searching import lines_around, search
-from tmux_debug_mcp.logs.timing import KNOWN_S
 from tmux_debug_mcp.panes.capturing import capture_screen_rows
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
@@ -198,7 +196,8 @@ async def _in_order(
     statuses = [status(pane, state, shown[pane]) for pane, state in states.items()]
     first = next(iter(panes))
     facts = {**meta(first, states[first], excerpt), "panes": [*panes.values()]}
-    statuses.insert(0, f"[{'; '.join(remarks)}]")
+    if remarks:
+        statuses.insert(0, f"[{'; '.join(remarks)}]")
     about = [pane.id for pane in panes]
     return Answer([excerpt.text, " ".join(statuses)], facts, about, excerpt.text, shown=shown)
 
@@ -207,7 +206,7 @@ async def _merged(
     panes: Mapping[Readable, str], ends: Mapping[Readable, int], arguments: CapturePane
 ) -> tuple[Excerpt, list[str]]:
     """Return the newest lines that are asked for, and remarks on them."""
-    remarks, starts = ["in the order of time, to 5 ms"], [0]
+    remarks, starts = [], [0]
     if arguments.pattern is None:
         most = min(arguments.lines or LAST_LINES, MAX_TEXT_LINES)
         printed = []
@@ -228,7 +227,7 @@ async def _merged(
             printed, starts = await _with_neighbours(panes, ends, printed, arguments.context)
     unsure = unsure_of(printed)
     if unsure:
-        remarks.append("~: may stand earlier")
+        remarks.append("~: may have come earlier")
     width = max((len(line.name) for line in printed), default=0)
     shown = [line.shown(width, is_sure=place not in unsure) for place, line in enumerate(printed)]
     for start in reversed(starts[1:]):
@@ -248,16 +247,14 @@ def _printed(log: Log, name: str, lines: Sequence[LogLine]) -> list[Printed]:
 
 
 def unsure_of(lines: Sequence[Printed]) -> set[int]:
-    """Return which lines came at a moment that is not known, and may stand elsewhere, by number.
+    """Return which lines may have come before one of another pane that stands before them.
 
-    Elsewhere is before a line of another pane that stands before them. All are in the order of the
-    time by which they were complete.
+    They are given in the order of the time by which they were complete, and returned by number.
     """
     unsure: set[int] = set()
     latest: dict[str, float] = {}
     for number, line in enumerate(lines):
-        others = (at for name, at in latest.items() if name != line.name)
-        if line.at - line.after > KNOWN_S and max(others, default=-math.inf) >= line.after:
+        if any(at >= line.after for name, at in latest.items() if name != line.name):
             unsure.add(number)
         latest[line.name] = line.at
     return unsure
@@ -288,7 +285,7 @@ async def _with_neighbours(
         size += len(match.text) * (1 + 2 * context)
         if size > MAX_CHARACTERS:
             break
-    ordered = sorted(near.values(), key=lambda line: line.at)
+    ordered = sorted(near.values(), key=lambda line: (line.at, line.name, line.start))
     places = [place for place, line in enumerate(ordered) if (line.name, line.start) in wanted]
     shown = sorted(
         {
