@@ -179,7 +179,8 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
     ]
     assert re.search("".join(lines), text)
     own = re.search(rf"^{server.pid}  .*\n((?:    .*\n)*)", text, re.MULTILINE)
-    assert own and "debug-4" not in own[1]
+    assert own
+    assert "debug-4" not in own[1]
     assert shell.out("ps", "--names") == "web\ntest\ncrash\n"
     assert len(json.loads(shell.out("list", "--all"))) == 3
     assert shell.out("capture", "debug-4") == ""
