@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+from clocks import VirtualClock
 from support import abridged, eventually
 
 from tmux_debug_mcp.clock import Clock
@@ -15,6 +16,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import read_end, read_forward
 from tmux_debug_mcp.logs.searching import search
+from tmux_debug_mcp.logs.timing import Timing
 
 LINES = [f"{number:06} {'x' * 100}" for number in range(40_000)]
 LINE_BYTES = len(LINES[0]) + 2
@@ -77,6 +79,27 @@ async def test_what_is_printed_before_a_log_is_watched_is_noted(
             file.write(b"told of\r\n")
         await eventually(lambda: log.timing.sizes[-1] == log.size)
         tasks.cancel_scope.cancel()
+    retention.close()
+
+
+async def test_times_are_kept_up_to_the_last_growth(tmp_path: Path, clock: VirtualClock) -> None:
+    retention = Retention(clock)
+    log = Log.create(tmp_path / "log", "mark", clock)
+    retention.add(log)
+    log.timing._entered = 50_000  # so that entries are rare: one in 160 ms
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(retention.serve)
+        for _ in range(2):
+            with log.path.open("ab") as file:
+                file.write(b"line\r\n")
+            await eventually(partial(has_noted, log, log.size))
+            retention.trim()  # as if it were time for that
+        await clock.advance(1.0)
+        tasks.cancel_scope.cancel()
+
+    kept = Timing(0.0)
+    kept.read(log.path.with_suffix(".timing").read_text())
+    assert kept.sizes[-1] == log.size
     retention.close()
 
 

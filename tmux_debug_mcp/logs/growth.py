@@ -209,7 +209,10 @@ class Retention:
         is_settled = self._clock.now() - self._grew_at > self._clock.times.max_look_s
         for log in logs & (self._untrimmed | self._polled):
             log.keep_timing(is_settled=is_settled)
-        self._untrimmed.clear()
+        if is_settled:
+            self._untrimmed.clear()
+        else:
+            self._has_grown.set()  # once more, for the last of it
 
 
 def fair_share(sizes: Sequence[int], max_each: int, max_total: int) -> int:
