@@ -207,12 +207,14 @@ async def _merged(
 ) -> tuple[Excerpt, list[str]]:
     """Return the newest lines that are asked for, and remarks on them."""
     remarks, starts = [], [0]
+    # Once for all: what is reckoned twice from the system's clock differs a little.
+    began = {pane: pane.log.began_at() for pane in panes}
     if arguments.pattern is None:
         most = min(arguments.lines or LAST_LINES, MAX_TEXT_LINES)
         printed = []
         for pane, name in panes.items():
             lines = await last_lines_at(pane.log, ends[pane], MAX_CHARACTERS, most)
-            printed += _printed(pane.log, name, lines)
+            printed += _printed(pane.log, began[pane], name, lines)
         printed = sorted(printed, key=lambda line: line.at)[-most:]
     else:
         expression = compiled("pattern", arguments.pattern, is_for_bytes=True)
@@ -220,11 +222,11 @@ async def _merged(
         printed = []
         for pane, name in panes.items():
             found = await search(pane.log, 0, ends[pane], expression, most)
-            printed += _printed(pane.log, name, found.lines)
+            printed += _printed(pane.log, began[pane], name, found.lines)
         printed = sorted(printed, key=lambda line: line.at)[-most:]
         remarks.append(_count(len(printed), most))
         if arguments.context:
-            printed, starts = await _with_neighbours(panes, ends, printed, arguments.context)
+            printed, starts = await _with_neighbours(panes, began, ends, printed, arguments.context)
     unsure = unsure_of(printed)
     if unsure:
         remarks.append("~: may have come earlier")
@@ -235,10 +237,9 @@ async def _merged(
     return _newest(shown), remarks
 
 
-def _printed(log: Log, name: str, lines: Sequence[LogLine]) -> list[Printed]:
+def _printed(log: Log, began_at: float, name: str, lines: Sequence[LogLine]) -> list[Printed]:
     """Return lines with the times between which they were complete."""
     log.note_growth()
-    began_at = log.began_at()
     printed = []
     for line in lines:
         after_s, at_s = log.timing.span_of(line.end)
@@ -262,6 +263,7 @@ def unsure_of(lines: Sequence[Printed]) -> set[int]:
 
 async def _with_neighbours(
     panes: Mapping[Readable, str],
+    began: Mapping[Readable, float],
     ends: Mapping[Readable, int],
     matches: Sequence[Printed],
     context: int,
@@ -278,9 +280,9 @@ async def _with_neighbours(
             log = pane.log
             cursor = match.start
             if name != match.name:
-                cursor = log.timing.cursor_at(match.at - log.began_at())
+                cursor = log.timing.cursor_at(match.at - began[pane])
             lines = await lines_around(log, cursor, ends[pane], context)
-            near |= {(one.name, one.start): one for one in _printed(log, name, lines)}
+            near |= {(one.name, one.start): one for one in _printed(log, began[pane], name, lines)}
         wanted.add((match.name, match.start))
         size += len(match.text) * (1 + 2 * context)
         if size > MAX_CHARACTERS:
