@@ -364,10 +364,14 @@ class VerbParser(argparse.ArgumentParser):
                 f"out the {left_out}."
             )
         near = nearest(flag, self.flags)
-        advice = f"Did you mean {near}?" if near else f"{self.prog} --help lists all flags."
+        sentences = [f"Flag '{word}' is unknown."]
+        if near:
+            sentences.append(f"Did you mean {near}?")
         if self._takes("command") or self._takes("keys"):
-            advice += " Put -- before words that aren't tmux-debug's flags."
-        self.error(f"Flag '{word}' is unknown. {advice}")
+            sentences.append("Put -- before words that aren't tmux-debug's flags.")
+        if near:
+            raise UsageError(" ".join(sentences))
+        self.error(" ".join(sentences))
 
     def format_help(self) -> str:
         """Return the help, which ends with an example."""
