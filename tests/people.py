@@ -29,7 +29,8 @@ class Person:
         term: str = "xterm",
     ) -> None:
         self._keyboard, terminal = pty.openpty()
-        ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self._terminal = terminal
+        self.resizes(80, 24)
         self.tty = os.ttyname(terminal)
         # The leader of a session gets the first terminal that it opens as its own.
         script = f"exec <>{self.tty} >&0 2>&0; exec {shlex.join(command)}"
@@ -39,7 +40,6 @@ class Person:
             cwd=cwd,
             start_new_session=True,
         )
-        self._terminal = terminal
         self._seen = b""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -70,6 +70,10 @@ class Person:
     def presses(self, key: str) -> None:
         """Press C-b and a key."""
         self.types(_PREFIX + key.encode())
+
+    def resizes(self, columns: int, rows: int) -> None:
+        """Give the terminal another size."""
+        ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def leaves(self) -> int:
         """Press C-b d, and return the exit status."""

@@ -89,6 +89,16 @@ def test_agent_and_person_share_it_whoever_has_started_it(
     assert shell.out("--server", str(detached.pid), "ps", "--names") == "web\n"
 
 
+def test_pane_has_the_size_of_the_terminal_of_the_person_who_starts_it(
+    sits: Callable[..., Person], shell: Shell
+) -> None:
+    person = sits("dev", "--", "bash --norc")
+    person.sees("dev: you have the keyboard")
+    assert person.leaves() == 0
+
+    assert " screen 80x23, " in shell.run("capture", "dev", "--view", "screen").stderr
+
+
 def test_person_who_comes_later_is_told_that_it_runs(
     shell: Shell, sits: Callable[..., Person]
 ) -> None:

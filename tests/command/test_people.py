@@ -3,12 +3,15 @@
 import contextlib
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator
+from functools import partial
+from operator import eq
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,12 @@ def _shown(shell: Shell) -> str:
     """Return what `ps` says of the panes of all servers."""
     panes = [pane for server in shell.servers() for pane in panes_of(server.socket)]
     return "\n".join(str(pane["shown"]) for pane in panes)
+
+
+def _screen_size(server: Server) -> str:
+    """Return the size of the pane `web` as its status tells it."""
+    status = server.call("capture_pane", pane_id="web", view="screen")["content"][-1]["text"]
+    return str(re.findall(r" screen (\d+x\d+),", status)[0])
 
 
 def size_of(server: Server, pane: str) -> str:
@@ -267,12 +276,12 @@ class TestAttach:
         person.sees("watching")
 
         person.types(PREFIX)
-        person.sees("C-b d leaves, C-b w takes the keyboard")
+        person.sees("C-b d leaves, C-b w takes the keyboard, C-b PgUp scrolls")
         person.types(b"?")
         person.types(b"w")
         person.sees("you have the keyboard")
         person.presses("?")
-        person.sees("C-b d leaves, C-b w returns the keyboard, C-b C-b types C-b")
+        person.sees("C-b w returns the keyboard, C-b PgUp scrolls, C-b C-b types C-b")
 
     def test_keys_that_are_shown_work_with_c_b_as_they_are_shown(
         self, sits: Callable[..., Person], server: Server
@@ -347,6 +356,122 @@ class TestAttach:
             person.sees(shown)
         assert "\a" not in person.seen
 
+    def test_pane_has_the_size_of_the_terminal_of_who_has_its_keyboard(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web", "--write")
+        # All but the line at the bottom.
+        for columns, rows in ((80, 24), (120, 40), (40, 12)):
+            person.resizes(columns, rows)
+            ask_until(lambda: _screen_size(server), partial(eq, f"{columns}x{rows - 1}"))
+
+        def asks_again() -> str:
+            person.types(b"stty size\r")
+            return person.seen
+
+        ask_until(asks_again, lambda seen: "11 40" in seen)
+        person.presses("w")
+        person.sees("web: watching")
+
+        assert size_of(server, "web") == "50 200\n"
+        assert person.leaves() == 0
+
+    @pytest.mark.parametrize(
+        ("flags", "key"),
+        [
+            ([], PREFIX + b"\x1b[5~"),
+            ([], b"\x1b[5~"),
+            ([], b"\x1b[A"),
+            (["--write"], PREFIX + b"\x1b[5~"),
+            (["--write"], b"\x1b[<64;9;9M"),
+        ],
+        ids=["watching", "watching, PgUp", "watching, Up", "working", "working, wheel"],
+    )
+    def test_person_scrolls_back_and_returns(
+        self, sits: Callable[..., Person], server: Server, flags: list[str], key: bytes
+    ) -> None:
+        first = "echo first | tr a-z A-Z; seq 100 Enter"
+        server.call("send_keys", pane_id="web", keys=first, wait_for="^100")
+        person = sits("attach", "web", *flags)
+        person.sees("web: ")
+        person.sees("99")
+        assert "FIRST" not in person.seen
+        person.types(key)
+        person.sees("web: scrolled back; PgUp and PgDn scroll, q returns")
+
+        for _ in range(5):
+            person.types(b"\x1b[5~")
+        person.sees("FIRST")
+        # The pane goes on for all others.
+        assert server.text("capture_pane", pane_id="web", lines=1).startswith("bash")
+        person.forgets()
+        person.types(b"q")
+
+        person.sees("watching" if not flags else "you have the keyboard")
+        assert person.leaves() == 0
+        assert "[5~" not in server.text("capture_pane", pane_id="web")
+
+    def test_c_b_works_while_a_person_scrolls(self, sits: Callable[..., Person]) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+        person.types(PREFIX + b"\x1b[5~")
+        person.sees("scrolled back")
+        person.presses("w")
+        person.sees("you have the keyboard")
+        person.types(PREFIX + b"\x1b[5~")
+        person.sees("scrolled back")
+        assert person.leaves() == 0
+        person.sees("'web' keeps running.")
+
+    def test_pane_that_is_killed_ends_scrolling(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+        person.types(PREFIX + b"\x1b[5~")
+        person.sees("scrolled back")
+
+        server.call("kill_pane", pane_id="web")
+
+        assert person.process.wait(60) == 0
+        person.sees("'web' was killed.")
+
+    @pytest.mark.parametrize("flags", [[], ["--write"]], ids=["watching", "working"])
+    def test_end_of_a_pane_that_has_ended_is_seen_first(
+        self, sits: Callable[..., Person], server: Server, flags: list[str]
+    ) -> None:
+        server.call("create_pane", command="seq 75; echo FATAL last; exit 3", name="failed")
+        server.call("create_pane", command="seq 75; read x; echo FATAL last; exit 3", name="fails")
+        for name in ("failed", "fails"):
+            person = sits("attach", name, *flags)
+            if name == "fails":
+                person.sees("fails: ")
+                if flags:
+                    person.types(b"\r")
+                else:
+                    server.call("send_keys", pane_id="fails", keys="Enter")
+
+            person.sees(f"{name}: exited with code 3 after ")
+            person.sees("FATAL last")
+            person.sees("PgUp and PgDn scroll, q leaves")
+            person.types(b"q")
+
+            assert person.process.wait(60) == 0
+            person.sees(f"'{name}' exited with code 3 after ")
+
+    def test_keys_typed_by_who_watches_show_how_to_take_the_keyboard(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+
+        person.types(b"show w")
+
+        person.sees("C-b d leaves, C-b w takes the keyboard")
+        assert "you have" not in person.seen
+        assert person.leaves() == 0
+        assert "show" not in server.text("capture_pane", pane_id="web")
+
     def test_smaller_terminal_shows_where_the_cursor_is(
         self, sits: Callable[..., Person], server: Server
     ) -> None:
@@ -397,12 +522,13 @@ class TestAttach:
         person = sits("attach", "web")
         person.sees("watching")
         server.call("send_keys", pane_id="web", keys="exit Enter")
-        person.sees("exited with code 0")
+        person.sees("q leaves")
         server.call("create_pane", command="echo the new one; cat", name="web")
+        person.forgets()
 
         person.presses("w")
 
-        person.sees("web: you have the keyboard; exited with code 0")
+        person.sees("web: exited with code 0")
         assert "the new one" not in person.seen
         assert person.leaves() == 0
 

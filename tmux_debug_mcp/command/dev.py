@@ -20,6 +20,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 
 from .caller import directory, write
 from .main import call
+from .people import pane_size
 from .starting import connect_here
 
 # What `dev` does about a pane.
@@ -67,6 +68,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     is_person = os.isatty(0) and os.isatty(1) and processes.TAG not in environ
     # A person sees it in the terminal. The wait for a port comes later, without the lock.
     soon = ["-q", "--timeout", "0"] if is_person or port else ["--timeout", _REST_S]
+    size = ["--size", pane_size()] if is_person else []
     cwd, inode = directory(), inode_of(".")
     if port and command:  # only the wait for it would refuse a wrong one, and that comes last
         check(["create", "--name", name, *port, "--", command], cwd)
@@ -91,7 +93,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     with _alone(server_directory, may_join):
         does = decided(_newest(path, name))
         if does == CREATE:
-            status = ask("create", "--name", name, *soon, "--", command)
+            status = ask("create", "--name", name, *size, *soon, "--", command)
         elif does == RESTART:
             other = [f"--command={command}"] if command else []
             status = ask("restart", name, *other, *soon)

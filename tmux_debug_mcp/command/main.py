@@ -70,6 +70,7 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
         from . import people  # noqa: PLC0415  other verbs don't need it
 
         wish |= {"person": people.name(), "chooses": os.isatty(0) and os.isatty(2)}
+        wish |= {"size": people.pane_size()} if os.isatty(0) else {}
     if verb.name in INHERITING:
         wish["environment"] = sent_environment(of_project(os.environ))
     signals = _hang_up_at_signals(connection) if verb.name in WAITING else []

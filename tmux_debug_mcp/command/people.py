@@ -11,14 +11,15 @@ from tmux_debug_mcp.linux.users import user_name
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.vt.printable import visible
+from tmux_debug_mcp.vt.sizes import above_line
 
 from .caller import write
 from .listing import cut_off, in_a_line, terminal_size
 
 _INTERRUPTED = 130
-# The exit statuses of tmux, as `tmux.conf` sets them.
-_LEFT = 3
-_SWITCHED = 4
+# What the exit statuses of tmux mean, as `tmux.conf` sets them. It is 0 when the pane was killed.
+_LEFT = (0, 3)
+_WISHES = {4: "switch", 5: "scroll", 6: "return"}
 # Much more than a terminal takes, so that the server can say how long a line is.
 _MAX_PIPED_BYTES = 1 << 20
 
@@ -30,6 +31,11 @@ def name() -> str:
         return f"{user} at {os.ttyname(0)}"
     except OSError:
         return user
+
+
+def pane_size() -> str:
+    """Return the size that this terminal has for a pane, such as `80x23`."""
+    return above_line(*terminal_size(0))
 
 
 def answer(connection: Connection, message: Mapping[str, object]) -> int | None:
@@ -52,20 +58,24 @@ def answer(connection: Connection, message: Mapping[str, object]) -> int | None:
 
 
 def _attach(connection: Connection, argv: object) -> int | None:
-    """Show the pane until the person leaves, or takes the keyboard or gives it back.
+    """Show the pane until the person leaves, or wants to see it otherwise.
 
     When this process ends, so does their session. tmux draws on the terminal at its standard input;
-    on standard output it would only say, in its words, why it has ended.
+    on standard output it would only say, in its words, why it has ended. The server is told when
+    the terminal gets another size.
     """
     if not (isinstance(argv, list) and os.isatty(0) and os.isatty(1)):
         raise CommandError("attach needs a terminal. Run it in one.")
     env = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
-    done = subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, check=False)
-    if done.returncode == _SWITCHED:
-        connection.send({"switches": True})
+    signal.signal(signal.SIGWINCH, lambda *_: connection.send({"size": pane_size()}))
+    connection.send({"size": pane_size()})  # it may have changed before
+    status = subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, check=False).returncode
+    signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+    if status in _WISHES:
+        connection.send({"wish": _WISHES[status]})
         return None
     connection.hang_up()
-    if done.returncode in (_LEFT, 0):  # 0 when the pane was killed
+    if status in _LEFT:
         return None
     if not any("exit" in message for message in connection.messages()):
         raise ServerGoneError("The server has ended.")

@@ -1,7 +1,7 @@
 """Sizes of terminals: those that calls give, and those that tmux has set.
 
-A pane that is alone in its window has the window's size. People who are attached, and the sizes of
-their terminals, do not matter.
+A pane that is alone in its window has the window's size. While a person has its keyboard, that is
+the size of their terminal; people who only watch do not matter.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -51,8 +51,13 @@ async def resize(engine: Engine, pane: Pane, columns: int, rows: int) -> None:
                 f"Pane '{pane.id}' shares its window with others, so it can't have its own size. "
                 "Omit the size."
             )
-        size = ("-x", str(columns), "-y", str(rows))
-        await pane.tmux(("resize-window", "-t", pane.target, *size))
+        await set_size(pane, columns, rows)
+
+
+async def set_size(pane: Pane, columns: int, rows: int) -> None:
+    """Resize the window of a pane, which it has for itself, and wait as `take_size` does."""
+    size = ("-x", str(columns), "-y", str(rows))
+    await pane.tmux(("resize-window", "-t", pane.target, *size))
     await take_size(pane, columns, rows)
 
 

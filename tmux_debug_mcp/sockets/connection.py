@@ -7,11 +7,15 @@ The first line says what the connection is for, and the server's lines say what 
 
     > {"want": "verb", "words": ["run", "make"], "environment": {"PATH": "/bin", ...}, ...}
 
-    > {"want": "verb", "words": ["attach"], "person": "me at /dev/pts/3", "chooses": true, ...}
+    > {"want": "verb", "words": ["attach"], "person": "me at /dev/pts/3", "chooses": true,
+       "size": "80x23", ...}               what their terminal has for a pane
     < {"choose": [{"id": "debug-1", ...}]}
     > {"pane": "debug-1"}
-    < {"attach": ["tmux", ...]}            until its end; then the caller hangs up, or says
-    > {"switches": true}                   that the person takes the keyboard or gives it back
+    < {"attach": ["tmux", ...]}            until its end
+    > {"size": "120x39"}                   at its beginning, and when the terminal has another size
+    > {"wish": "switch"}                   at its end, unless the caller hangs up: the person takes
+                                           the keyboard or gives it back, wants to "scroll" back,
+                                           or to "return" from there
 
     > {"want": "panes"}                    which is not a call: not on record, and not a use
     < {"panes": [{"id": "debug-1", ...}]}  the rows of the list, with the whole command as `line`,

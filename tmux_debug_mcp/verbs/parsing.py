@@ -476,7 +476,7 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
         case "attach":
             parser.description = (
                 "Show a pane in this terminal. C-b d leaves it, C-b w takes or returns the "
-                "keyboard, C-b ? shows the keys."
+                "keyboard, C-b PgUp scrolls back, C-b ? shows the keys."
             )
             pane = "pane id or name (default: the only running pane, or one you choose)"
             parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)

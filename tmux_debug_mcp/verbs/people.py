@@ -18,12 +18,13 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import check_hidden_input
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.people import session_for, type_secret
+from tmux_debug_mcp.panes.people import PersonsSession, session_for, type_secret
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.results import row_for_people
 from tmux_debug_mcp.tools.toolset import Answer
 from tmux_debug_mcp.vt.printable import plain_name
+from tmux_debug_mcp.vt.sizes import Size, size_of
 
 from .answers import DONE, Output, refused, send
 from .parsing import Request, in_verbs
@@ -46,7 +47,13 @@ async def answer(
         await send(caller, refused("Only a person at their own terminal may attach here."))
         return
     visit = _Visit(
-        engine, records, caller, request, plain_name(person), is_at_terminal=is_at_terminal
+        engine,
+        records,
+        caller,
+        request,
+        plain_name(person),
+        _size_in(wish),
+        is_at_terminal=is_at_terminal,
     )
     try:
         await visit.choose_pane(can_ask=wish.get("chooses") is True)
@@ -74,6 +81,12 @@ async def secret_of(caller: Caller, question: str) -> str:
     return secret
 
 
+def _size_in(message: Mapping[str, Any]) -> Size | None:
+    """Return the size that a person's terminal has for a pane; None if the message gives none."""
+    size = message.get("size")
+    return size_of(size) if isinstance(size, str) else None
+
+
 class _Visit:
     """A person at the caller's terminal, and the pane that they want."""
 
@@ -84,6 +97,7 @@ class _Visit:
         caller: Caller,
         request: Request,
         person: str,
+        size: Size | None,
         *,
         is_at_terminal: bool,
     ) -> None:
@@ -92,6 +106,7 @@ class _Visit:
         self._caller = caller
         self._request = request
         self._person = person
+        self._size = size
         self._is_at_terminal = is_at_terminal
         self._target = request.arguments["pane_id"]
 
@@ -153,16 +168,12 @@ class _Visit:
 
         async def show(pane: Pane) -> None:
             nonlocal shown, is_leaving
-            async with session_for(self._engine, pane, self._person if writes else None) as session:
+            person = self._person if writes else None
+            async with session_for(self._engine, pane, person, self._size) as session:
                 shown = pane
-                argv = [self._engine.settings.tmux, *session.arguments]
-                await self._caller.send({"attach": argv})
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(session.keep_told)
-                    try:
-                        await self._caller.message()  # they switch
-                    except CallerGoneError:
-                        is_leaving = True
+                    is_leaving = await self._look_at(session)
                     tasks.cancel_scope.cancel()
 
         while not is_leaving:
@@ -179,6 +190,33 @@ class _Visit:
                 is_leaving = True
         if shown is not None:
             await send(self._caller, Output(f"{await self._left(shown)}\n", "", DONE))
+
+    async def _look_at(self, session: PersonsSession) -> bool:
+        """Show a session until the person leaves, or takes the keyboard or gives it back.
+
+        Return whether they leave.
+
+        Raises:
+            PaneNotFoundError: The pane was killed.
+        """
+        wish = ""
+        while True:
+            arguments = await session.arguments(scrolls=wish == "scroll")
+            await self._caller.send({"attach": [self._engine.settings.tmux, *arguments]})
+            wish = ""
+            while not wish:
+                try:
+                    message = await self._caller.message()
+                except CallerGoneError:
+                    return True
+                wish = str(message.get("wish", ""))
+                self._size = _size_in(message) or self._size
+                if self._size and not wish:
+                    await session.fit(self._size)
+            if wish == "return" and session.shows_end:
+                return True
+            if wish == "switch":
+                return False
 
     async def _left(self, pane: Pane) -> str:
         """Return what to tell a person who has left a pane."""
