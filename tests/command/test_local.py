@@ -17,6 +17,7 @@ from wire import SERVER, Server
 from tmux_debug_mcp import __version__, demo
 from tmux_debug_mcp.command import listing
 from tmux_debug_mcp.options import parse_all
+from tmux_debug_mcp.sockets.choosing import HIDDEN_INPUT
 from tmux_debug_mcp.verbs import help as texts
 from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool, parser_of
 from tmux_debug_mcp.verbs.registry import TOOLS, VERBS
@@ -173,12 +174,12 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
         "client started this shell\n"
     ) in text
     lines = [
-        r"    debug-1 web running \S+ s, foreground cat \(pid \d+\), awaits input: cat\n",
-        r"    debug-2 test exited with code 3 after \S+ s: exit 3\n",
-        r"    debug-3 crash killed by SIGSEGV after \S+ s: kill -SEGV \$\$\n",
+        r"  \? cat            debug-1 web running \S+ s, foreground cat \(.*\), awaits input\n",
+        r"  - exit 3         debug-2 test exited with code 3 after \S+ s\n",
+        r"  - kill -SEGV \$\$  debug-3 crash killed by SIGSEGV after \S+ s\n",
     ]
     assert re.search("".join(lines), text)
-    own = re.search(rf"^{server.pid}  .*\n((?:    .*\n)*)", text, re.MULTILINE)
+    own = re.search(rf"^{server.pid}  .*\n((?:  .*\n)*)", text, re.MULTILINE)
     assert own
     assert "debug-4" not in own[1]
     assert shell.out("ps", "--names") == "web\ntest\ncrash\n"
@@ -203,20 +204,21 @@ def test_ps_shows_what_runs_here_first_and_counts_the_rest(shell: Shell, tmp_pat
 
     assert re.search(
         rf"{here.pid}  .* used here: it serves this directory\n"
-        r"    debug-2 reader running .*\n    debug-4 sleeper running .*\n    2 ended\n"
+        r"  \? cat         debug-2 reader running .*\n"
+        r"  \+ sleep 1000  debug-4 sleeper running .*\n    2 ended\n"
         rf"(.*\n)*{there.pid}  .*toolsets debug\)  1 running, 1 ended\n"
-        r"    debug-3 login running .*\n"
+        r"  ! read -s secret  debug-3 login running .*\n"
         rf"    type it: .*--server {there.pid} secret debug-3\n"
         r"(.*\n)*.* ps --all lists these panes, too\.\n",
         folded,
     )
     for server, names in (
         (here, ["reader", "sleeper", "ended", "failed"]),
-        (there, ["reader", "login", "ended"]),
+        (there, ["login", "reader", "ended"]),
     ):
-        listed = re.search(rf"^{server.pid}  .*\n((    .*\n)+)", everything, re.MULTILINE)
+        listed = re.search(rf"^{server.pid}  .*\n((  .*\n)+)", everything, re.MULTILINE)
         assert listed
-        assert re.findall(r"^    debug-\d (\w+)", listed[1], re.MULTILINE) == names
+        assert re.findall(r"  debug-\d (\w+)", listed[1]) == names
     assert "lists these panes" not in everything
 
 
@@ -228,7 +230,7 @@ def test_ps_shows_escape_sequences_and_does_not_send_them(shell: Shell, tmp_path
     text = shell.out("ps", "--all")
 
     assert r"]0;title\x07  (detached" in text
-    assert r": cat # \x1b[2J\nnext" in text
+    assert r"? cat # \x1b[2J\nnext" in text
     assert "\x1b" not in text + shell.run("--server", "\x1b[2J", "list").stderr
 
 
@@ -252,13 +254,27 @@ def test_ps_and_completion_are_neither_on_record_nor_a_use_of_the_server(
 
 def test_board_that_is_cut_keeps_what_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "terminal_size", lambda _fd: (20, 5))
-    lines = [(f"pane {number}", False) for number in range(20)]
-    lines[9:9] = [("login", True), ("type it: " + "x" * 20, True)]
+    lines = [(f"pane {number}", listing._PLAIN) for number in range(20)]
+    lines[9:9] = [(line, listing._BRIGHT) for line in ("login", "type it: " + "x" * 20)]
 
     board = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", listing._board(lines))
 
     shown = ["login", "type it: xxxxxxxxxx…", "pane 0", "… and 19 more lines", ""]
     assert board.split("\r\n") == shown
+
+
+def test_board_rings_once_for_each_secret() -> None:
+    def board(runtime_s: float, *ids: str) -> list[tuple[str, str]]:
+        panes = [{"command": "login", "shown": f"{pane} running {runtime_s} s"} for pane in ids]
+        asks = [(f"{listing._TYPE_IT}tmux-debug secret {pane}", listing._BRIGHT) for pane in ids]
+        rows = [{"awaits": HIDDEN_INPUT, "status": "running", **pane} for pane in panes]
+        return [*((line, listing._BRIGHT) for line in listing.in_lines(rows)), *asks]
+
+    asked = listing._asked(board(1.0, "debug-1"))
+
+    assert len(asked) == 1
+    assert listing._asked(board(2.0, "debug-1")) == asked
+    assert len(listing._asked(board(2.0, "debug-1", "debug-2")) - asked) == 1
 
 
 def test_ps_follows(shell: Shell, server: Server) -> None:

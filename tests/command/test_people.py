@@ -495,8 +495,8 @@ class TestAttach:
     def test_several_that_run_are_numbered(self, sits: Callable[..., Person], shell: Shell) -> None:
         assert shell.run("attach").stderr == "tmux-debug: Choose a pane: web, other.\n"
         person = sits("attach")
-        person.sees("1  debug-1 web running ")
-        person.sees("2  debug-2 other running ")
+        person.sees("1  ? echo up; exec bash --norc         debug-1 web running ")
+        person.sees("2  ? echo secret of another pane; cat  debug-2 other running ")
         person.sees("Which one? ")
 
         person.types(b"3\r")

@@ -731,8 +731,8 @@ def test_server_of_another_runtime_directory_is_listed_and_stopped(
     (tmp_path / "elsewhere" / ".git").mkdir(parents=True)
     elsewhere = replace(shell, cwd=tmp_path / "elsewhere")
 
-    assert f"{server}  used here: it serves this directory\n    debug-1 web" in shell.out("ps")
-    assert f"{server}\n    debug-1 web" in elsewhere.out("ps", "--all")
+    assert f"{server}  used here: it serves this directory\n  ? cat  debug-1 web" in shell.out("ps")
+    assert f"{server}\n  ? cat  debug-1 web" in elsewhere.out("ps", "--all")
     refused = elsewhere.run("stop").stderr
     nothing = "tmux-debug: You have no server here, so there is nothing to stop.\n"
     assert refused.startswith(f"{nothing}Or choose another server with --server: ")

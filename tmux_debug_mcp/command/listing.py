@@ -26,7 +26,12 @@ _HOME = "\x1b[H"
 _LINE = "\x1b[K{}\r\n"  # over what was there
 _ERASE_BELOW = "\x1b[J"
 _NO_WRAP = "\x1b[?7l{}\x1b[?7h"
+# How a terminal shows lines, and those of panes by their marks.
+_PLAIN = "{}"
 _BRIGHT = "\x1b[7m{}\x1b[m"
+_LOOKS = {"!": _BRIGHT, "-": "\x1b[2m{}\x1b[m"}
+_TYPE_IT = "    type it: "
+_MAX_COMMAND = 32  # characters
 _BELL = "\a"
 
 
@@ -40,17 +45,34 @@ def ps(words: list[str], environ: Mapping[str, str]) -> int:
     here, runtime = surroundings(environ), environ.get("XDG_RUNTIME_DIR", "")
     is_all = "--all" in given
     if "--follow" not in given:
-        write(1, "".join(f"{line}\n" for line, _ in _lines(here, runtime, is_all=is_all)))
+        is_terminal = os.isatty(1)
+        for line, look in _lines(here, runtime, is_all=is_all):
+            write(1, f"{look.format(line) if is_terminal else line}\n")
         return 0
     _follow(here, runtime, is_all=is_all)
     return 0
 
 
-def in_a_line(pane: Mapping[str, object]) -> str:
-    """Return a pane as people see it in a list, from its row."""
-    # A server of an earlier version says less.
-    shown = pane.get("shown", f"{pane['id']} {pane['name']} {pane['status']}")
-    return visible(f"{shown}: {pane['command']}")
+def in_lines(panes: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return panes as people see them in a list, from their rows: the commands first, in a column.
+
+    A mark at the beginning tells what each does: `!` asks for a secret, `?` awaits input or keys,
+    `+` runs otherwise, `-` has ended.
+    """
+    commands = [_shortened(visible(str(pane["command"])), _MAX_COMMAND) for pane in panes]
+    width = max(map(len, commands), default=0)
+    return [
+        f"{_mark(pane)} {command:{width}}  {visible(str(pane['shown']))}"
+        for pane, command in zip(panes, commands, strict=True)
+    ]
+
+
+def _mark(pane: Mapping[str, object]) -> str:
+    if _asks(pane):
+        return "!"
+    if _has_ended(pane):
+        return "-"
+    return "?" if "awaits" in pane else "+"
 
 
 def terminal_size(fd: int) -> tuple[int, int]:
@@ -61,8 +83,11 @@ def terminal_size(fd: int) -> tuple[int, int]:
 
 def cut_off(line: str, columns: int) -> str:
     """Return a line that a terminal of so many columns does not wrap."""
-    shown = line if len(line) <= columns else f"{line[: columns - 1]}…"
-    return _NO_WRAP.format(shown)  # some characters take two columns
+    return _NO_WRAP.format(_shortened(line, columns))  # some characters take two columns
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _follow(here: Surroundings, runtime: str, *, is_all: bool) -> None:
@@ -74,7 +99,7 @@ def _follow(here: Surroundings, runtime: str, *, is_all: bool) -> None:
     asking: set[str] = set()
     while True:
         lines = list(_lines(here, runtime, is_all=is_all))
-        asked = {line for line, asks in lines if asks}
+        asked = _asked(lines)
         if is_terminal:
             write(1, _board(lines) + (_BELL if asked - asking else ""))
         else:
@@ -83,30 +108,33 @@ def _follow(here: Surroundings, runtime: str, *, is_all: bool) -> None:
         time.sleep(_REDRAW_S)
 
 
-def _board(lines: list[tuple[str, bool]]) -> str:
+def _asked(lines: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the lines that say how to type a secret, which stay the same while it is asked for."""
+    return {line for line, _ in lines if line.startswith(_TYPE_IT)}
+
+
+def _board(lines: list[tuple[str, str]]) -> str:
     columns, rows = terminal_size(1)
     room = max(2, rows - 1)  # the cursor is below them
     if len(lines) > room:
         # What asks comes first, with its pane.
-        first = sorted(lines, key=lambda one: not one[1])[: room - 1]
-        lines = [*first, (f"… and {len(lines) - len(first)} more lines", False)]
-    shown = []
-    for line, asks in lines:
-        cut = cut_off(line, columns)
-        shown.append(_BRIGHT.format(cut) if asks else cut)
+        first = sorted(lines, key=lambda one: one[1] is not _BRIGHT)[: room - 1]
+        lines = [*first, (f"… and {len(lines) - len(first)} more lines", _PLAIN)]
+    shown = [look.format(cut_off(line, columns)) for line, look in lines]
     return _HOME + "".join(map(_LINE.format, shown)) + _ERASE_BELOW
 
 
-def _lines(here: Surroundings, runtime: str, *, is_all: bool) -> Iterator[tuple[str, bool]]:
-    """Yield the servers with their panes, a line each, and whether a secret is wanted there.
+def _lines(here: Surroundings, runtime: str, *, is_all: bool) -> Iterator[tuple[str, str]]:
+    """Yield the servers with their panes, a line each, and how a terminal shows it.
 
     The server that verbs reach from here comes first, and its line says why; then come the others
-    of this directory. Running panes come first. Unless all are wanted, those that have ended, and
-    those of other directories' servers, are only counted, but for those that ask for a secret.
+    of this directory. Panes that ask for a secret come first, then running ones. Unless all are
+    wanted, those that have ended, and those of other directories' servers, are only counted, but
+    for those that ask.
     """
     servers = running(runtime)
     if not servers:
-        yield "No server is running.", False
+        yield "No server is running.", _PLAIN
         return
     taken, is_complete = None, True
     try:
@@ -116,10 +144,10 @@ def _lines(here: Surroundings, runtime: str, *, is_all: bool) -> Iterator[tuple[
     for server in sorted(servers, key=lambda one: (one is not taken, here.distance(one))):
         title = visible(f"{server}" + (f"  used here: {reason}" if server is taken else ""))
         try:
-            panes = sorted(_listed(server), key=_has_ended)
+            panes = sorted(_listed(server), key=lambda one: (not _asks(one), _has_ended(one)))
         except ServerGoneError:
-            yield title, False
-            yield "    does not answer", False
+            yield title, _PLAIN
+            yield "    does not answer", _PLAIN
             continue
         is_here = server is taken or server.inode in here.inodes
         shown: list[dict[str, object]] = []
@@ -129,15 +157,19 @@ def _lines(here: Surroundings, runtime: str, *, is_all: bool) -> Iterator[tuple[
             (shown if is_shown else others).append(pane)
         counts = _counted(others)
         is_complete = is_complete and not counts
-        yield (title if is_here or not counts else f"{title}  {counts}"), False
-        for pane in shown:
-            yield from _pane(pane, "" if server is taken else f"--server {server.pid} ")
+        yield (title if is_here or not counts else f"{title}  {counts}"), _PLAIN
+        command, named = own_command(is_for_here=True), f"--server {server.pid} "
+        for pane, line in zip(shown, in_lines(shown), strict=True):
+            yield f"  {line}", _LOOKS.get(_mark(pane), _PLAIN)
+            if _asks(pane):
+                reached = "" if server is taken else named
+                yield f"{_TYPE_IT}{command} {reached}secret {pane['id']}", _BRIGHT
         if is_here and counts:
-            yield f"    {counts}", False
+            yield f"    {counts}", _PLAIN
     if taken is None:
-        yield reason, False
+        yield reason, _PLAIN
     if not is_complete:
-        yield f"{own_command(is_for_here=True)} ps --all lists these panes, too.", False
+        yield f"{own_command(is_for_here=True)} ps --all lists these panes, too.", _PLAIN
 
 
 def _listed(server: Server) -> list[dict[str, object]]:
@@ -146,8 +178,7 @@ def _listed(server: Server) -> list[dict[str, object]]:
     Raises:
         ServerGoneError: As for `panes_of`.
     """
-    # A server of an earlier version lists all.
-    return [pane for pane in panes_of(server.socket) if pane.get("is_listed", True)]
+    return [pane for pane in panes_of(server.socket) if pane["is_listed"]]
 
 
 def _has_ended(pane: Mapping[str, object]) -> bool:
@@ -163,10 +194,3 @@ def _counted(panes: Sequence[Mapping[str, object]]) -> str:
     ended = sum(map(_has_ended, panes))
     counts = {"running": len(panes) - ended, "ended": ended}
     return ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-
-
-def _pane(pane: Mapping[str, object], named: str) -> Iterator[tuple[str, bool]]:
-    yield f"    {in_a_line(pane)}", _asks(pane)
-    if _asks(pane):
-        command = own_command(is_for_here=True)
-        yield f"    type it: {command} {named}secret {pane['id']}", True

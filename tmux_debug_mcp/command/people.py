@@ -14,7 +14,7 @@ from tmux_debug_mcp.vt.printable import visible
 from tmux_debug_mcp.vt.sizes import above_line
 
 from .caller import write
-from .listing import cut_off, in_a_line, terminal_size
+from .listing import cut_off, in_lines, terminal_size
 
 _INTERRUPTED = 130
 # What the exit statuses of tmux mean, as `tmux.conf` sets them. It is 0 when the pane was killed.
@@ -90,8 +90,8 @@ def _choose(panes: object) -> str:
     """Return the id of the pane that the person chooses by its number, its name or its id."""
     rows = panes if isinstance(panes, list) else []
     width, (columns, _) = len(str(len(rows))), terminal_size(2)
-    for number, row in enumerate(rows, 1):
-        write(2, cut_off(f"{number:{width}}  {in_a_line(row)}", columns) + "\n")
+    for number, line in enumerate(in_lines(rows), 1):
+        write(2, cut_off(f"{number:{width}}  {line}", columns) + "\n")
     while True:
         chosen = _line("Which one? ")
         numbered = {str(number): row for number, row in enumerate(rows, 1)}
