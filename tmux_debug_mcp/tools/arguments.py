@@ -57,25 +57,31 @@ class Declaration(NamedTuple):
     """What the annotation of an argument says besides its type; see `argument`."""
 
     called: str | None
+    value: str | None
     rules: Mapping[str, Any]
 
 
 def argument(
-    description: str | None = None, *, called: str | None = None, **rules: object
+    description: str | None = None,
+    value: str | None = None,
+    *,
+    called: str | None = None,
+    **rules: object,
 ) -> Declaration:
     """Declare an argument.
 
-    `called` is its name in the schema, if that can't be the parameter's. `rules` are keywords of
-    JSON Schema, in the schema's order.
+    `value` is what help calls its value, by default the parameter's name in upper case. `called` is
+    its name in the schema, if that can't be the parameter's. `rules` are keywords of JSON Schema,
+    in the schema's order.
     """
     if description is not None:
         rules["description"] = description
-    return Declaration(called, rules)
+    return Declaration(called, value, rules)
 
 
-def string(description: str) -> Declaration:
+def string(description: str, value: str | None = None) -> Declaration:
     """Declare text that is not empty."""
-    return argument(description, minLength=1)
+    return argument(description, value, minLength=1)
 
 
 def short_name(description: str | None = None) -> Declaration:
@@ -93,11 +99,12 @@ def is_secret(arguments: Mapping[str, Any]) -> bool:
     return not any(arguments.get("secret") is one for one in (None, False))
 
 
-Directory = Annotated[str | None, string("Directory to start in")]
+Directory = Annotated[str | None, string("Directory to start in", "DIR")]
 Variables = Annotated[
     Mapping[str, str] | None,
     argument(
         "Environment variables to add",
+        "NAME=VALUE",
         propertyNames={"pattern": "^[^=]+$"},
         maxProperties=_MAX_VARIABLES,
     ),
@@ -110,11 +117,13 @@ class Parameter:
 
     Attributes:
         keyword: Its name in Python.
+        value: What help calls its value.
         is_whole: It is an int, so 3.0 means 3.
     """
 
     name: str
     keyword: str
+    value: str
     schema: Mapping[str, Any]
     is_required: bool
     is_whole: bool
@@ -137,6 +146,7 @@ def parameters_of(declaring: Callable[..., Any]) -> list[Parameter]:
             Parameter(
                 name=declared.called or one.name,
                 keyword=one.name,
+                value=declared.value or one.name.upper(),
                 schema=rules if "anyOf" in rules else _type_schema(hint) | rules,
                 is_required=one.default is one.empty,
                 is_whole=hint is int,

@@ -28,26 +28,30 @@ _MAX_PANES = 64
 
 
 def _timeout(description: str) -> Declaration:
-    return argument(description, minimum=0, maximum=_MAX_TIMEOUT_S)
+    return argument(description, "SECONDS", minimum=0, maximum=_MAX_TIMEOUT_S)
 
 
-def _one_or_several(description: str, **rules: int) -> Declaration:
+def _pattern(description: str) -> Declaration:
+    return string(description, "REGEX")
+
+
+def _one_or_several(description: str, value: str | None = None, **rules: int) -> Declaration:
     item = {"type": "string"}
-    return argument(description, anyOf=[item, {"type": "array", "items": item, **rules}])
+    return argument(description, value, anyOf=[item, {"type": "array", "items": item, **rules}])
 
 
-_PaneId = Annotated[str, string("Pane id or name")]
+_PaneId = Annotated[str, string("Pane id or name", "PANE")]
 _PaneIds = Annotated[
     str | Sequence[str],
-    _one_or_several("Pane id, name, or an array", minItems=1, maxItems=_MAX_PANES),
+    _one_or_several("Pane id, name, or an array", "PANE", minItems=1, maxItems=_MAX_PANES),
 ]
-_WaitFor = Annotated[str | None, string("Regular expression to wait for")]
-_StopPattern = Annotated[str | None, string("Another that ends it, e.g. 'panic'")]
+_WaitFor = Annotated[str | None, _pattern("Regular expression to wait for")]
+_StopPattern = Annotated[str | None, _pattern("Another that ends it, e.g. 'panic'")]
 _Port = Annotated[int | None, argument("Wait until it listens there", minimum=1, maximum=65535)]
 _StartTimeout = Annotated[
     float | None, _timeout("Max seconds to wait (default 1, with wait_for or port 30)")
 ]
-_Show = Annotated[str | None, string("Return only lines that match")]
+_Show = Annotated[str | None, _pattern("Return only lines that match")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +95,17 @@ class CapturePane:
         argument(
             f"How many lines (default {LAST_LINES}, with pattern {MATCHING_LINES}; "
             f"max {MAX_TEXT_LINES})",
+            "N",
             minimum=1,
         ),
     ] = None
-    since: Annotated[int | None, argument("Cursor to read on from, oldest first", minimum=0)] = None
-    pattern: Annotated[str | None, string("Regular expression")] = None
-    context: Annotated[int | None, argument("Lines around each that matches", minimum=0)] = None
+    since: Annotated[
+        int | None, argument("Cursor to read on from, oldest first", "CURSOR", minimum=0)
+    ] = None
+    pattern: Annotated[str | None, _pattern("Regular expression")] = None
+    context: Annotated[int | None, argument("Lines around each that matches", "N", minimum=0)] = (
+        None
+    )
     view: Annotated[
         Literal["lines", "screen", "ansi"],
         argument("screen: rows as they are; ansi: lines in colour"),
@@ -106,8 +115,8 @@ class CapturePane:
 @dataclass(frozen=True, slots=True)
 class Run:
     command: Annotated[str, string("Shell command or script")]
-    pane_id: Annotated[str | None, string("Pane with a shell at its prompt")] = None
-    cwd: Annotated[str | None, string("Directory to run in, without pane_id")] = None
+    pane_id: Annotated[str | None, string("Pane with a shell at its prompt", "PANE")] = None
+    cwd: Annotated[str | None, string("Directory to run in, without pane_id", "DIR")] = None
     show: _Show = None
     timeout_s: Annotated[float, _timeout("Seconds to give it (default 30)")] = DEFAULT_TIMEOUT_S
 
@@ -115,17 +124,18 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Wait:
     pane_id: _PaneIds
-    pattern: Annotated[str | None, string("Regular expression for a line")] = None
+    pattern: Annotated[str | None, _pattern("Regular expression for a line")] = None
     stop_pattern: _StopPattern = None
     gone: Annotated[
-        str | None, string("Until no row or unfinished line matches, e.g. 'Thinking'")
+        str | None, _pattern("Until no row or unfinished line matches, e.g. 'Thinking'")
     ] = None
-    idle_s: Annotated[float | None, argument("Until no output for so many seconds", minimum=0)] = (
-        None
-    )
+    idle_s: Annotated[
+        float | None, argument("Until no output for so many seconds", "SECONDS", minimum=0)
+    ] = None
     port: _Port = None
     since: Annotated[
-        int | None, argument("Cursor to begin at (default: the last keys sent)", minimum=0)
+        int | None,
+        argument("Cursor to begin at (default: the last keys sent)", "CURSOR", minimum=0),
     ] = None
     show: _Show = None
     timeout_s: Annotated[float, _timeout("Max seconds to wait (default 30)")] = DEFAULT_TIMEOUT_S

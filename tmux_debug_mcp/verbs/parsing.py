@@ -24,27 +24,6 @@ from tmux_debug_mcp.vt.printable import visible
 
 from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 
-# What the help calls a word or a flag's value.
-_VALUES = {
-    "command": "COMMAND",
-    "context": "N",
-    "cwd": "DIR",
-    "gone": "REGEX",
-    "idle_s": "SECONDS",
-    "keys": "KEYS",
-    "lines": "N",
-    "name": "NAME",
-    "pane_id": "PANE",
-    "pattern": "REGEX",
-    "port": "PORT",
-    "show": "REGEX",
-    "since": "CURSOR",
-    "size": "SIZE",
-    "stop_pattern": "REGEX",
-    "timeout_s": "SECONDS",
-    "view": "VIEW",
-    "wait_for": "REGEX",
-}
 # The name of a parameter in a description. One without an underscore may be an ordinary word.
 _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 # The same in an error, which also quotes what was given.
@@ -401,10 +380,10 @@ def flag_of(parameter: str) -> str:
 
 def in_verbs(text: str, verb: Verb) -> str:
     """Return a sentence of ours with verbs, flags and words in place of tools and parameters."""
-    words = [parameter.name for parameter in parameters_of_tool(verb) if parameter.is_required]
+    words = {one.name: one.value for one in parameters_of_tool(verb) if one.is_required}
 
     def typed(parameter: str) -> str:
-        return _VALUES[parameter] if parameter in words else flag_of(parameter)
+        return words.get(parameter) or flag_of(parameter)
 
     found = _STEPS.search(text)
     if found:
@@ -439,7 +418,7 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
             nargs = "*" if parameter.name == "keys" else "+"
         parser.add_argument(
             parameter.name,
-            metavar=_VALUES[parameter.name],
+            metavar=parameter.value,
             nargs=nargs,
             help=_help(parameter.schema),
         )
@@ -523,14 +502,13 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
 
 def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
     name, kind = parameter.name, str(parameter.schema.get("type"))
-    options: dict[str, Any]
+    options: dict[str, Any] = {"metavar": parameter.value}
     if kind == "boolean":
         options = {"action": "store_const", "const": True}
     elif kind == "object":
-        options = {"action": "append", "metavar": "NAME=VALUE"}
+        options["action"] = "append"
     else:
-        value = {"integer": int, "number": float}.get(kind, str)
-        options = {"type": value, "metavar": _VALUES[name]}
+        options["type"] = {"integer": int, "number": float}.get(kind, str)
     text = _help(parameter.schema)
     if name == "secret":
         text += ". It takes no KEYS: type a line that is asked for, or read from standard input"
