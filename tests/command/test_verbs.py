@@ -97,11 +97,11 @@ def test_refusal_names_verbs_and_flags_and_not_tools_and_parameters(shell: Shell
 
 
 def test_note_of_a_cut_is_a_command_that_reads_the_rest(shell: Shell) -> None:
-    lines = shell.out("create", "--name", "the shop", "seq 900; exec cat").splitlines()
+    lines = shell.out("create", "--name", "shop", "seq 900; exec cat").splitlines()
     [cut] = [number for number, line in enumerate(lines) if line.startswith("[")]
     command = lines[cut].removesuffix("]").partition(": ")[2]
 
-    assert re.fullmatch(r"tmux-debug capture 'the shop' --since \d+ --lines \d+", command)
+    assert re.fullmatch(r"tmux-debug capture debug-1 --since \d+ --lines \d+", command)
     left_out = shell.out(*shlex.split(command)[1:]).splitlines()
     numbers = [*lines[:cut], *left_out, *lines[cut + 1 :]]
     assert numbers == [str(number) for number in range(1, 901)]
@@ -116,7 +116,7 @@ def test_notes_of_several_panes_name_each_its_own(shell: Shell) -> None:
 
     notes = [line for line in done.stdout.splitlines() if line.startswith("[")]
     captures = [note.partition(": ")[2].partition(" --since ")[0] for note in notes]
-    assert captures == ["tmux-debug capture one", "tmux-debug capture two"]
+    assert captures == ["tmux-debug capture debug-2", "tmux-debug capture debug-3"]
 
 
 def test_line_of_a_program_that_looks_like_a_note_stays(shell: Shell) -> None:

@@ -349,18 +349,13 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
         timeout_s=arguments.timeout_s,
         shows=Shows(MAX_ASKED_CHARACTERS, arguments.show),
     )
-    named = await _named(engine, arguments.pane_id)
-    panes = [*named]
+    panes = [*await _named(engine, arguments.pane_id)]
     begin: Begin = since_last_keys
     if arguments.since is not None:
         await check_cursor(panes[0], arguments.since)
         begin = partial(since_cursor, cursor=arguments.since)
     reports = await wait(panes, conditions, begin, session)
-    answer = observed(reports, conditions, remarks=await _taken(engine, reports, conditions))
-    if len(reports) == 1:
-        return answer
-    # Whose text each block is.
-    return replace(answer, meta={**answer.meta, "panes": [named[one.pane] for one in reports]})
+    return observed(reports, conditions, remarks=await _taken(engine, reports, conditions))
 
 
 @TOOLSET.tool(

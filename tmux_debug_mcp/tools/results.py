@@ -77,23 +77,29 @@ def row_for_people(pane: Pane, state: State) -> dict[str, Any]:
     return row(pane, state) | more
 
 
-def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
+def meta(
+    pane: Readable, state: State, *parts: Excerpt, panes: Sequence[Readable] = ()
+) -> dict[str, Any]:
     """Return a result's `_meta`: the row of the list, and facts about the text.
 
     `cut_bytes` says how much is left out of the parts of the text, `marked_lines` lists the numbers
     of the lines that are notes of ours, and `gaps` says for those that stand for lines how to read
-    these; a part without text counts as a line, too.
+    these; a part without text counts as a line, too. Each part is of one of `panes`, if given.
     """
     fields = row(pane, state)
     for name in ("id", "name", "command", "cwd"):
         fields.pop(name, None)
     text = joined(*(part if part.marked else Excerpt([""]) for part in parts))
+    owners = [of.id for of, part in zip(panes or [pane], parts, strict=False) for _ in part.gaps]
     return {
         "pane_id": pane.id,
         **fields,
         "cut_bytes": text.cut_bytes or None,
         "marked_lines": text.notes or None,
-        "gaps": [{"line": gap.line, "since": gap.since, "lines": gap.lines} for gap in text.gaps]
+        "gaps": [
+            {"line": gap.line, "pane_id": owner, "since": gap.since, "lines": gap.lines}
+            for owner, gap in zip(owners, text.gaps, strict=True)
+        ]
         or None,
     }
 
@@ -186,7 +192,7 @@ def observed(
     if conditions.is_for_rest and first.reason is Reason.TIMED_OUT:
         reason = "busy"  # nothing that was asked for is missing
     facts = {
-        **meta(first.pane, first.state, *excerpts),
+        **meta(first.pane, first.state, *excerpts, panes=[one.pane for one in reports]),
         "reason": reason,
         "cursor": first.end,
         "start_cursor": first.start,

@@ -5,6 +5,7 @@ for is there; 124 timed out; 125 refused or wrong; 126 `run` awaits input. Other
 with its command's exit code.
 """
 
+import itertools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,8 @@ _GONE_OF_RUN = (
     "write a file."
 )
 _GONE = "tmux-debug: {:,} bytes before this are no longer kept."
+# How to read a gap, or more.
+_READ = "tmux-debug capture {pane_id} --since {since} --lines {lines}"
 _MORE = "tmux-debug: {:,} more bytes to read: tmux-debug capture {} --since {}"
 _TOO_MUCH = (
     f"tmux-debug: This is not all: at most {MAX_TEXT_LINES:,} lines and {MAX_CHARACTERS:,} "
@@ -102,13 +105,12 @@ def output_of(
     `last` is for the output of a run, if all before it has been sent.
     """
     facts: Mapping[str, Any] = result.meta or {}
-    lacking = _lacking(request, facts, result)
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    lacking = [] if result.is_error else _lacking(request, facts, texts)
     status = _status(request, result) or (OTHERWISE if lacking else DONE)
     if request.prints is Prints.JSON:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Output(terminal_json(orjson.dumps(line)) + "\n", "", status)
-    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-    texts = _with_flags(request, facts, texts)
     if request.verb == "call":  # in the words of tools, as typed
         return refused("\n".join(texts)) if result.is_error else Output(_lines(texts), "", status)
     verb = VERBS[request.verb]
@@ -116,8 +118,9 @@ def output_of(
         return refused(in_verbs("\n".join(texts), verb))
     if request.verb == "list":
         return _listed(request, texts[0], status)
-    texts, notes = _without_notes(request, facts, texts)
+    confirmation = texts.pop(0) if request.verb in _CONFIRMED else ""
     *shown, status_line = texts
+    shown, notes = _shown(request, facts, shown)
     new_from = facts.get("new_from")
     if new_from is not None:
         status_line = status_line.replace(new_output(new_from), new_output(new_from, "--since"))
@@ -128,12 +131,10 @@ def output_of(
             return printed(request, text, remarks, status, complaints)
         gone = [_GONE_OF_RUN.format(last.gone_bytes)] if last.gone_bytes else []
         return printed(request, last.text, remarks, status, gone)
-    if request.verb in _CONFIRMED:
-        confirmation, *shown = shown
-        if facts.get("reason") == NOT_SENT:
-            complaints.append(confirmation)
-        elif _says_more(request, confirmation):
-            remarks = [confirmation, status_line]
+    if facts.get("reason") == NOT_SENT:
+        complaints.append(confirmation)
+    elif _says_more(request, confirmation):
+        remarks = [confirmation, status_line]
     return printed(request, _lines(shown), remarks, status, complaints)
 
 
@@ -171,73 +172,44 @@ def _says_more(request: Request, confirmation: str) -> bool:
     return confirmation != f"Sent keys to pane '{request.arguments['pane_id']}'"
 
 
-def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
-    """Return a result's texts, where our notes name a verb and its flags instead of a tool.
-
-    `facts` are the result's `_meta`, which tells these notes from lines of programs.
-    """
-    gaps = facts.get("gaps", ())
-    if not gaps or request.verb == "call":
-        return list(texts)
-    # All texts but a confirmation and the status line are from panes.
-    first = 1 if request.verb in ("create", "send", "resize") else 0
-    shown = texts[first:-1]
-    named = request.arguments.get("pane_id", request.arguments.get("name"))
-    panes = [facts["pane_id"]]
-    if isinstance(named, str) and not named.startswith("-"):
-        panes = [named]
-    elif len(shown) > 1:  # nothing happened in any of them
-        panes = facts["panes"]
-    with_flags = []
-    first_line = 0
-    for text, pane in zip(shown, panes, strict=True):
-        lines = text.split("\n")
-        for gap in gaps:
-            index, since, count = gap["line"] - first_line, gap["since"], gap["lines"]
-            if 0 <= index < len(lines):
-                capture = f"tmux-debug capture {shlex.quote(pane)} --since {since} --lines {count}"
-                lines[index] = lines[index].replace(way_to_read(since, count), capture)
-        first_line += len(lines)
-        with_flags.append("\n".join(lines))
-    return [*texts[:first], *with_flags, *texts[-1:]]
-
-
-def _without_notes(
+def _shown(
     request: Request, facts: Mapping[str, Any], texts: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return a result's texts without notes of ours, and the notes, which say where they stood.
+    """Return the texts of panes as they are printed, and notes of ours that are told elsewhere.
 
-    Notes that only head what is below them are left out. A program that reads the output takes
-    notes for lines. They stay where people read, and in what tells what has happened, such as which
-    rows of a screen have changed.
+    `facts` are the result's `_meta`, which tells our notes from lines of programs. Notes of gaps
+    name a verb and its flags instead of a tool. A program that reads the output takes notes for
+    lines, so it is told where they stood, unless they only head what is below them. They stay where
+    people read, and in what tells what has happened, such as which rows of a screen have changed.
     """
     asks_for_lines = request.verb in ("run", "capture") or "show" in request.arguments
-    if request.is_for_people or not asks_for_lines or "context" in request.arguments:
-        return list(texts), []
-    marked = frozenset(facts.get("marked_lines", ()))
-    first = 1 if request.verb in _CONFIRMED else 0
+    stay = request.is_for_people or not asks_for_lines or "context" in request.arguments
+    elsewhere = () if stay else facts.get("marked_lines", ())
+    ways = {
+        gap["line"]: (way_to_read(gap["since"], gap["lines"]), _READ.format(**gap))
+        for gap in facts.get("gaps", ())
+    }
+    printed: list[str] = []
     notes: list[str] = []
-    without: list[str] = []
-    number = shown = 0
-    for text in texts[first:-1]:
+    numbers, count = itertools.count(), 0
+    for text in texts:
         lines = []
-        for line in text.split("\n"):
-            if number not in marked:
-                lines.append(line)
-                shown += bool(text)
+        for line, number in zip(text.split("\n"), numbers, strict=False):
+            told = line.replace(*ways[number]) if number in ways else line
+            if number not in elsewhere:
+                lines.append(told)
+                count += bool(text)
             elif not _HEADING.fullmatch(line):
-                notes.append(f"after line {shown}: {line}" if shown else line)
-            number += 1
-        without.append("\n".join(lines))
-    return [*texts[:first], *without, *texts[-1:]], notes
+                notes.append(f"after line {count}: {told}" if count else told)
+        printed.append("\n".join(lines))
+    return printed, notes
 
 
-def _lacking(request: Request, facts: Mapping[str, Any], result: types.CallToolResult) -> list[str]:
+def _lacking(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
     """Return what a capture lacks of the lines that were asked for; nothing if it has them all."""
-    given, cut_bytes = request.arguments, facts.get("cut_bytes", 0)
-    if request.tool != VERBS["capture"].tool or result.is_error:
+    if request.tool != VERBS["capture"].tool:
         return []
-    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    given, cut_bytes = request.arguments, facts.get("cut_bytes", 0)
     text, wanted, since = texts[0], given.get("lines"), given.get("since")
     notes = len(facts.get("marked_lines", ()))
     count = text.count("\n") + (text[-1:] not in ("", "\n")) - notes
