@@ -55,7 +55,7 @@ def test_several_panes_are_killed_in_one_call(shell: Shell) -> None:
 
     done = shell.run("kill", "one", "two")
     assert (done.stdout, done.returncode) == ("", 0)
-    assert re.fullmatch(r"\[debug-1 one killed by .*\] \[debug-2 two killed by .*\]\n", done.stderr)
+    assert re.fullmatch(r"\[debug-1 one killed by .*\]\n\[debug-2 two killed .*\]\n", done.stderr)
     assert json.loads(shell.out("list")) == []
 
 

@@ -120,13 +120,11 @@ class TestServerInTheBackground:
 
     async def test_kill_says_what_it_ended(self, tools: Tools) -> None:
         pane_id, port = await started(tools)
-        confirmed, _ = await tools.blocks("kill_pane", pane_id=pane_id)
+        confirmed, status = await tools.blocks("kill_pane", pane_id=pane_id)
 
-        assert re.fullmatch(
-            rf"Killed pane '{pane_id}' \(exited with code 0 after \d+\.\d s; ended "
-            r"python3?\S* \(pid \d+\)\)",
-            confirmed,
-        )
+        ended = r"exited with code 0 after \d+\.\d s"
+        assert re.fullmatch(rf"Killed pane '{pane_id}' \({ended}\)", confirmed)
+        assert re.search(rf"{ended}; ended python3?\S* \(pid \d+\); cursor", status)
         with pytest.raises(OSError, match="All connection attempts failed"):
             await say(port, "anybody there?")
 

@@ -366,37 +366,37 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
 )
 async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane) -> Answer:
     named = await _named(engine, arguments.pane_id)
-    confirmed: dict[Pane, str] = {}
     states = {pane: await pane.state() for pane in named}
-    errors: list[ToolError] = []
+    left = {pane: states[pane].left if pane.has_exited else () for pane in named}
+    errors: dict[Pane, ToolError] = {}
 
     async def kill(pane: Pane, name: str) -> None:
         try:
-            left = states[pane].left if pane.has_exited else ()
-            state = states[pane] = await engine.kill(pane)
-        except ToolError as error:
-            # Another call was faster, or the error is told once all others have ended.
-            errors.append(
-                PaneNotFoundError(name) if isinstance(error, PaneNotFoundError) else error
-            )
-            confirmed[pane] = errors[-1].text_for({}, {}, {pane.id: name})
-            return
-        ending = f"{state}; ended {', '.join(left)}" if left else str(state)
-        confirmed[pane] = f"Killed pane '{name}' ({ending})"
+            states[pane] = await engine.kill(pane)
+        except PaneNotFoundError:  # another call was faster
+            errors[pane] = PaneNotFoundError(name)
+        except ToolError as error:  # which is told once all others have ended
+            errors[pane] = error
 
     async with anyio.create_task_group() as tasks:
         for pane, name in named.items():
             tasks.start_soon(kill, pane, name)
-    told = "\n".join(confirmed[pane] for pane in named)
+    told = {pane: f"Killed pane '{name}' ({states[pane]})" for pane, name in named.items()}
     if errors:
-        raise errors[0] if len(named) == 1 else ToolError(told)
+        told |= {pane: one.text_for({}, {}, {pane.id: named[pane]}) for pane, one in errors.items()}
+        raise ToolError("\n".join(told.values()))
+    lines = []
+    for pane, state in states.items():
+        ended = [f"ended {', '.join(left[pane])}"] if left[pane] else []
+        lines.append(status(pane, state, Shown(run=session.news(pane)), *ended))
+    statuses = "\n".join(lines)
     first, *others = named
-    statuses = [status(pane, states[pane], Shown(run=session.news(pane))) for pane in named]
-    facts, outcome = meta(first, states[first]), came_out("killed", states[first])
-    if others:
-        facts, outcome = {**facts, "panes": [*named.values()]}, {"reason": "killed"}
-    about = [pane.id for pane in named] if others else first.id
-    return Answer([told, " ".join(statuses)], facts, about, outcome=outcome)
+    facts = meta(first, states[first])
+    if not others:
+        outcome = came_out("killed", states[first])
+        return Answer([told[first], statuses], facts, first.id, outcome=outcome)
+    confirmed, ids = f"Killed {len(named)} panes", [pane.id for pane in named]
+    return Answer([confirmed, statuses], facts, ids, outcome={"reason": "killed"})
 
 
 async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:

@@ -200,7 +200,7 @@ def observed(
         "new_from": first.old_match and first.old_match.new_from,
     }
     return Answer(
-        blocks=[*confirmation, *shown_texts, " ".join(statuses)],
+        blocks=[*confirmation, *shown_texts, "\n".join(statuses)],
         meta=facts,
         pane_id=first.pane.id,
         output="\n".join(texts),
