@@ -10,6 +10,7 @@ from roff import filled, paragraphs, rows, section
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.options import OPTIONS, Option
+from tmux_debug_mcp.tools.toolset import TOOLSETS
 from tmux_debug_mcp.verbs import help as texts
 from tmux_debug_mcp.verbs import parsing
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS, Verb
@@ -134,12 +135,12 @@ Each option is a flag, or a variable in the environment. A flag wins over its va
 variable counts as not set.
 """
 
-_TOOLSETS = [
-    ("`debug`", "Panes: starting, typing, reading, waiting, running commands. The default."),
-    ("`tabs`", "Shells in tabs, commands with exit codes, logs that outlive the server."),
-    ("`terminal`", "A terminal with named keys, pictures and recordings."),
-    ("`tmux`", "Sessions, windows and panes by tmux targets."),
-]
+_TOOLSETS = {
+    "debug": "Panes: starting, typing, reading, waiting, running commands. The default.",
+    "tabs": "Shells in tabs, commands with exit codes, logs that outlive the server.",
+    "terminal": "A terminal with named keys, pictures and recordings.",
+    "tmux": "Sessions, windows and panes by tmux targets.",
+}
 
 _SERVERS_STATUSES = [
     ("`0`", "The client has closed standard input, or a signal ended the server."),
@@ -224,7 +225,7 @@ def page_of_server() -> str:
         *section("DESCRIPTION", paragraphs(_SERVER)),
         *section("OPTIONS", [*paragraphs(_OPTIONS), *_options()]),
         *section("COMMANDS", _commands()),
-        *section("TOOLSETS", rows(_TOOLSETS)),
+        *section("TOOLSETS", rows([(f"`{name}`", _TOOLSETS[name]) for name in TOOLSETS])),
         *section("EXIT STATUS", rows(_SERVERS_STATUSES)),
         *section("ENVIRONMENT", rows(_SERVERS_VARIABLES)),
         *section("FILES", rows(_SERVERS_FILES)),

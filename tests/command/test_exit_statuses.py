@@ -5,16 +5,6 @@ import pytest
 from .conftest import Shell
 
 
-@pytest.fixture(scope="module")
-def with_panes(shared: Shell) -> Shell:
-    """Return a shell whose server has panes."""
-    shared.out("create", "--name", "cat", "echo hello; exec cat")
-    shared.run("create", "--name", "ended", "exit 7")
-    shared.out("create", "--name", "to kill", "exec cat")
-    shared.out("create", "--name", "shell", "bash --norc")
-    return shared
-
-
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -40,28 +30,28 @@ def with_panes(shared: Shell) -> Shell:
         (["wait", "cat", "--stop-pattern", "hello", "--since", "0"], 1),
         (["wait", "cat", "--gone", "hello"], 0),
         (["wait", "ended", "--gone", "x"], 0),
-        (["wait", "shell", "--gone", "bash"], 1),
+        (["wait", "sh", "--gone", "bash"], 1),
         (["wait", "ended"], 0),
         (["wait", "ended", "--pattern", "x", "--since", "0"], 1),
-        (["wait", "shell", "--pattern", "never"], 1),
+        (["wait", "sh", "--pattern", "never"], 1),
         (["wait", "cat", "--port", "1", "--timeout", "0"], 124),
         (["wait", "ended", "--port", "1"], 1),
         (["wait", "ended", "--stop-pattern", "x", "--since", "0"], 1),
         (["create", "--port", "1", "exit 5"], 1),
         (["create", "--wait-for", "never", "read -s x"], 1),
-        (["send", "shell", "true", "Enter", "--stop-pattern", "never"], 0),
-        (["send", "shell", "echo st''op", "Enter", "--stop-pattern", "stop$"], 1),
+        (["send", "sh", "true", "Enter", "--stop-pattern", "never"], 0),
+        (["send", "sh", "echo st''op", "Enter", "--stop-pattern", "stop$"], 1),
         (["capture", "cat", "--lines", "0"], 125),
         (["send", "ended", "x"], 125),
-        (["call", "tmux_kill_pane", "pane_id=to kill"], 0),
+        (["call", "tmux_kill_pane", "pane_id=busy"], 0),
         (["call", "tmux_kill_pane"], 125),
         (["call", "nope"], 125),
         (["nope"], 125),
         ([], 125),
     ],
 )
-def test_exit_statuses(with_panes: Shell, words: list[str], status: int) -> None:
-    done = with_panes.run(*words)
+def test_exit_statuses(panes: Shell, words: list[str], status: int) -> None:
+    done = panes.run(*words)
 
     assert done.returncode == status, done
     if status == 125:

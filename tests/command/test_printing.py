@@ -11,16 +11,6 @@ from .conftest import PROGRAM, Shell
 DEBUG = shlex.join(PROGRAM)
 
 
-@pytest.fixture(scope="module")
-def panes(shared: Shell) -> Shell:
-    """Return a shell whose server has a shell, a reader, a sleeper, and a pane that has ended."""
-    shared.out("create", "--name", "sh", "bash --norc")
-    shared.out("create", "--name", "cat", "echo hello; exec cat")
-    shared.run("create", "--name", "ended", "exit 7")
-    shared.run("create", "--name", "busy", "exec sleep 1000")
-    return shared
-
-
 @pytest.mark.parametrize(
     "words",
     [
