@@ -366,37 +366,40 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
 )
 async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane) -> Answer:
     named = await _named(engine, arguments.pane_id)
-    states = {pane: await pane.state() for pane in named}
-    left = {pane: states[pane].left if pane.has_exited else () for pane in named}
-    errors: dict[Pane, ToolError] = {}
+    told: dict[Pane, str] = {}
+    answers: dict[Pane, Answer] = {}
 
     async def kill(pane: Pane, name: str) -> None:
         try:
-            states[pane] = await engine.kill(pane)
+            # What a program awaits that is about to end takes time to find out, and is not told.
+            left = (await pane.state()).left if pane.has_exited else ()
+            state = await engine.kill(pane)
         except PaneNotFoundError:  # another call was faster
-            errors[pane] = PaneNotFoundError(name)
-        except ToolError as error:  # which is told once all others have ended
-            errors[pane] = error
+            told[pane] = str(PaneNotFoundError(name))
+        except ToolError as error:  # which is raised once all others have ended
+            told[pane] = error.text_for({}, {}, {pane.id: name})
+        else:
+            told[pane] = f"Killed pane '{name}' ({state})"
+            ended = [f"ended {', '.join(left)}"] if left else []
+            line = status(pane, state, Shown(run=session.news(pane)), *ended)
+            outcome = came_out("killed", state)
+            answers[pane] = Answer([told[pane], line], meta(pane, state), pane.id, outcome=outcome)
 
     async with anyio.create_task_group() as tasks:
         for pane, name in named.items():
             tasks.start_soon(kill, pane, name)
-    told = {pane: f"Killed pane '{name}' ({states[pane]})" for pane, name in named.items()}
-    if errors:
-        told |= {pane: one.text_for({}, {}, {pane.id: named[pane]}) for pane, one in errors.items()}
-        raise ToolError("\n".join(told.values()))
-    lines = []
-    for pane, state in states.items():
-        ended = [f"ended {', '.join(left[pane])}"] if left[pane] else []
-        lines.append(status(pane, state, Shown(run=session.news(pane)), *ended))
-    statuses = "\n".join(lines)
-    first, *others = named
-    facts = meta(first, states[first])
+    if len(answers) < len(named):
+        raise ToolError("\n".join(told[pane] for pane in named))
+    first, *others = (answers[pane] for pane in named)
     if not others:
-        outcome = came_out("killed", states[first])
-        return Answer([told[first], statuses], facts, first.id, outcome=outcome)
-    confirmed, ids = f"Killed {len(named)} panes", [pane.id for pane in named]
-    return Answer([confirmed, statuses], facts, ids, outcome={"reason": "killed"})
+        return first
+    statuses = "\n".join(answers[pane].blocks[-1] for pane in named)
+    return replace(
+        first,
+        blocks=[f"Killed {len(named)} panes", statuses],
+        pane_id=[pane.id for pane in named],
+        outcome={"reason": "killed"},
+    )
 
 
 async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:
