@@ -66,8 +66,7 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
     CREATES,
     may_take_long=True,
 )
-async def create_pane(engine: Engine, session: CallerSession, arguments: CreatePane) -> Answer:
-    given = arguments
+async def create_pane(engine: Engine, session: CallerSession, given: CreatePane) -> Answer:
     conditions = _conditions(
         engine.clock.times,
         given.timeout_s,
@@ -113,8 +112,7 @@ async def _create(engine: Engine, new: NewPane) -> Pane:
     CREATES,
     may_take_long=True,
 )
-async def send_keys(engine: Engine, session: CallerSession, arguments: SendKeys) -> Answer:
-    given = arguments
+async def send_keys(engine: Engine, session: CallerSession, given: SendKeys) -> Answer:
     conditions = _conditions(
         engine.clock.times,
         given.timeout_s,

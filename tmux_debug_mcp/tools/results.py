@@ -185,9 +185,8 @@ def observed(
         for one, remark in zip(reports, remarks, strict=True)
     ]
     texts = list(map(worded, excerpts))
-    shown_texts = texts
-    if confirmation:  # an empty block beside it says nothing
-        shown_texts = [text for text in texts if text]
+    # Beside a confirmation, an empty block says nothing.
+    shown_texts = [text for text in texts if text or not confirmation]
     reason: str = first.reason
     if conditions.is_for_rest and first.reason is Reason.TIMED_OUT:
         reason = "busy"  # nothing that was asked for is missing

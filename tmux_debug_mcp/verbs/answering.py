@@ -85,20 +85,17 @@ class Verbs:
         origin = None
         if request.verb in INHERITING:
             origin = Origin(wish["cwd"], self._engine.settings.inherited(environment_in(wish)))
-        if request.verb == "restart":
-            try:
+        is_secret = request.verb == "send" and "secret" in request.arguments
+        try:
+            if request.verb == "restart":
                 request, origin = await self._restarting(request, caller, session)
-            except ToolError as error:
-                await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
-                return
-        if request.verb == "send" and request.arguments.get("secret"):
-            try:
+            elif is_secret:
                 request = await self._with_secret(request, caller)
-            except ToolError as error:
-                # An argument may be the secret, in the wrong place.
-                text = str(error.without_arguments())
-                await send(caller, refused(in_verbs(text, VERBS[request.verb])))
-                return
+        except ToolError as error:
+            # An argument may be the secret, in the wrong place.
+            told = error.without_arguments() if is_secret else error
+            await send(caller, refused(in_verbs(str(told), VERBS[request.verb])))
+            return
         known = {pane.id for pane in self._engine.panes}
         output = None
         async with anyio.create_task_group() as tasks:

@@ -106,8 +106,10 @@ def output_of(
     """
     facts: Mapping[str, Any] = result.meta or {}
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-    lacking = [] if result.is_error else _lacking(request, facts, texts)
-    status = _status(request, result) or (OTHERWISE if lacking else DONE)
+    lacking, status = [], REFUSED
+    if not result.is_error:
+        lacking = _lacking(request, facts, texts)
+        status = _status(request, facts) or (OTHERWISE if lacking else DONE)
     if request.prints is Prints.JSON:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Output(terminal_json(orjson.dumps(line)) + "\n", "", status)
@@ -131,9 +133,11 @@ def output_of(
             return printed(request, text, remarks, status, complaints)
         gone = [_GONE_OF_RUN.format(last.gone_bytes)] if last.gone_bytes else []
         return printed(request, last.text, remarks, status, gone)
+    # What neither the exit status nor the status line says.
+    is_plain = confirmation == f"Sent keys to pane '{request.arguments.get('pane_id')}'"
     if facts.get("reason") == NOT_SENT:
         complaints.append(confirmation)
-    elif _says_more(request, confirmation):
+    elif request.tool == VERBS["send"].tool and not is_plain:
         remarks = [confirmation, status_line]
     return printed(request, _lines(shown), remarks, status, complaints)
 
@@ -163,13 +167,6 @@ def printed(
             return Output(_lines([text, *complaints, *remarks]), "", status)
         case _:
             return Output(text, _lines([*complaints, *remarks]), status)
-
-
-def _says_more(request: Request, confirmation: str) -> bool:
-    """Tell whether a confirmation says what neither the exit status nor the status line does."""
-    if request.verb not in ("send", "resize"):
-        return False
-    return confirmation != f"Sent keys to pane '{request.arguments['pane_id']}'"
 
 
 def _shown(
@@ -231,10 +228,7 @@ def _lines(texts: Sequence[str]) -> str:
     return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts if text)
 
 
-def _status(request: Request, result: types.CallToolResult) -> int:
-    if result.is_error:
-        return REFUSED
-    facts: Mapping[str, Any] = result.meta or {}
+def _status(request: Request, facts: Mapping[str, Any]) -> int:
     reason, given = facts.get("reason", ""), request.arguments
     if request.tool == VERBS["run"].tool:
         exit_code = facts.get("exit_code")

@@ -124,7 +124,6 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
             "Other users can read the words of a command, so --secret takes no KEYS. It asks for "
             "the line, or reads it from standard input."
         )
-    follows = getattr(given, "follow", False)
     tool = verb.tool
     if verb.name == "resize":
         tool = VERBS["send"].tool
@@ -135,8 +134,8 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         arguments,
         _prints(given),
         lists_all=getattr(given, "all", False),
-        follows=follows,
-        every_s=_every_s(given) if verb.name == "wait" else 0.0,
+        follows=getattr(given, "follow", False),
+        every_s=_every_s(given),
     )
 
 
@@ -155,7 +154,7 @@ def _prints(given: argparse.Namespace) -> Prints:
 
 
 def _every_s(given: argparse.Namespace) -> float:
-    if given.every is None:
+    if getattr(given, "every", None) is None:
         return 0.0
     if not given.follow:
         raise UsageError("--every is only for --follow. Give both.")
