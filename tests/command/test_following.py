@@ -1,4 +1,4 @@
-"""`wait --follow`: events as they come, a line each, 10 a second at most."""
+"""`wait --follow`: events as they come, 10 a second at most; and `capture --follow`: all lines."""
 
 import json
 import re
@@ -308,3 +308,51 @@ def test_follower_that_is_gone_is_on_record(
     texts = ask_until(lambda: records.read_text().splitlines(), lambda texts: len(texts) == 2)
     record = json.loads(texts[1])
     assert (record["tool"], record["follow"], record["ok"]) == ("wait", True, False)
+
+
+def test_lines_are_followed_until_the_pane_ends(shell: Shell, server: Server) -> None:
+    says = (
+        "seq 100; while read x; do printf '\\033[32mgot %s\\033[m\\r\\n' \"$x\"; done; printf end"
+    )
+    server.call("create_pane", command=f"stty -echo; {says}", name="web", wait_for="^100")
+    following = shell.start("capture", "web", "--follow", "--lines", "2")
+    assert following.stdout
+    assert [following.stdout.readline() for _ in range(2)] == ["99\n", "100\n"]
+    for word in ("one", "two"):
+        server.call("send_keys", pane_id="web", keys=f"{word} Enter")
+        assert following.stdout.readline() == f"got {word}\n"
+    server.call("send_keys", pane_id="web", keys="C-d")
+
+    assert following.communicate(timeout=60) == ("end\n", "")
+    assert following.returncode == 0
+    since = server.call("capture_pane", pane_id="web", pattern="got one")["_meta"]["start_cursor"]
+    assert shell.out("capture", "web", "--follow", "--since", str(since)).endswith("two\nend\n")
+    assert shell.out("capture", "web", "--follow", "--since", "0") == "".join(
+        f"{line}\n" for line in [*range(1, 101), "got one", "got two", "end"]
+    )
+
+
+def test_pane_that_is_killed_ends_its_lines(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command="echo up; exec cat", name="web", wait_for="up")
+    following = shell.start("capture", "web", "--follow")
+    assert following.stdout
+    assert following.stdout.readline() == "up\n"
+
+    server.call("kill_pane", pane_id="web")
+
+    assert following.communicate(timeout=60) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "words", [["web", "other"], ["web", "--pattern", "x"], ["web", "--view", "screen"]]
+)
+def test_only_all_lines_of_one_pane_are_followed(
+    shell: Shell, server: Server, words: list[str]
+) -> None:
+    server.call("create_pane", command="cat", name="web")
+    server.call("create_pane", command="cat", name="other")
+
+    done = shell.run("capture", *words, "--follow")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith("tmux-debug: --follow prints all lines of one pane, from ")

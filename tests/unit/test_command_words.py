@@ -256,5 +256,5 @@ def test_verb_that_only_prints_is_not_quiet_and_says_what_leaves_out_the_rest(
 
 @pytest.mark.parametrize("flag", ["-q", "--text", "--status", "--json"])
 def test_events_are_followed_as_lines_and_not_otherwise(flag: str) -> None:
-    with pytest.raises(UsageError, match=r"^--follow prints a line for each event\. Omit "):
+    with pytest.raises(UsageError, match=r"^--follow prints lines as they come\. Omit "):
         parse(["wait", "web", "--follow", flag], {})

@@ -1,9 +1,12 @@
-"""`wait --follow`: a line for each event in panes, for shells in the background.
+"""What goes on in panes, as it comes: `wait --follow` and `capture --follow`.
 
-However fast a pane prints, it gets at most 10 lines a second. If it prints too fast to be followed,
-output is skipped, and the next line says how much. With `--every`, all panes together get a line in
-that time: the newest event, and how many it stands for. A follower that was killed goes on from the
-cursor in the last line that it got.
+The former tells each event in a line, for shells in the background. However fast a pane prints, it
+gets at most 10 lines a second. If it prints too fast to be followed, output is skipped, and the
+next line says how much. With `--every`, all panes together get a line in that time: the newest
+event, and how many it stands for. A follower that was killed goes on from the cursor in the last
+line that it got.
+
+The latter gives all lines of a pane.
 """
 
 import math
@@ -17,6 +20,9 @@ import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, CursorError, ToolError, first_of
 from tmux_debug_mcp.logs.matching import Matcher, compiled
+from tmux_debug_mcp.logs.reading import last_lines_at
+from tmux_debug_mcp.logs.seen import printed
+from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.observing import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
@@ -25,7 +31,8 @@ from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, wait
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.tools.arguments import Parser, parameters_of
-from tmux_debug_mcp.tools.debug_arguments import Wait
+from tmux_debug_mcp.tools.captures import MAX_CHARACTERS
+from tmux_debug_mcp.tools.debug_arguments import CapturePane, Wait
 from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.results import shown_name
 from tmux_debug_mcp.tools.toolset import Answer
@@ -34,7 +41,9 @@ from .answers import DONE, OTHERWISE, TIMED_OUT, Output, refused
 from .parsing import Request, in_verbs
 from .registry import VERBS
 
-# The time between two lines about one pane.
+# How many lines come first, as with tail(1).
+_LAST_LINES = 10
+# The time between two lines about one pane, and between two looks for more lines.
 _INTERVAL_S = 0.1
 # If a pane's end is further ahead, following skips to this far before it.
 _MAX_BEHIND_BYTES = 1 << 16
@@ -54,12 +63,18 @@ _REASONS = {
 async def answer(
     engine: Engine, records: Records, caller: Caller, request: Request, program: str
 ) -> Output:
-    """Send events until there are no more, and put that on record; return how it ended."""
+    """Send events or lines until there are no more, and put that on record; return how it ended."""
     status = DONE
 
     async def followed() -> Answer:
         nonlocal status
-        parser = Parser(VERBS["wait"].tool, parameters_of(Wait))
+        if request.verb == "capture":
+            parser = Parser(request.tool, parameters_of(CapturePane))
+            pane_id = await _send_lines(
+                engine, caller, CapturePane(**parser.parse(request.arguments))
+            )
+            return Answer([], pane_id=pane_id)
+        parser = Parser(request.tool, parameters_of(Wait))
         given = Wait(**parser.parse(request.arguments))
         names = [given.pane_id] if isinstance(given.pane_id, str) else given.pane_id
         if given.since is not None and len(names) > 1:
@@ -83,6 +98,39 @@ async def answer(
     except ToolError as error:
         return refused(in_verbs(text_for(error), VERBS[request.verb]))
     return Output("", "", status)
+
+
+async def _send_lines(engine: Engine, caller: Caller, given: CapturePane) -> str:
+    """Send the last lines of a pane, and those that come, until it ends; return its id.
+
+    A line is sent once it can't change any more.
+    """
+    if not isinstance(given.pane_id, str) or replace(given, lines=None, since=None) != CapturePane(
+        given.pane_id
+    ):
+        raise ArgumentError(
+            "--follow prints all lines of one pane, from --since on or the last --lines. For lines "
+            "that match, use tmux-debug wait --follow --pattern."
+        )
+    pane = await engine.find(given.pane_id)
+    log, cursor = pane.log, given.since
+    if cursor is None:
+        last = await last_lines_at(log, log.size, MAX_CHARACTERS, given.lines or _LAST_LINES)
+        cursor = last[0].start if last else log.size
+    if cursor > log.size:
+        raise CursorError(cursor, log.size)
+    async with pane.subscribe() as subscription:
+        text = await PaneText.to_read(log, cursor, log.size)
+        while True:
+            has_ended = await pane.ending() is not None
+            while text.position < log.size:
+                events, _ = await text.advance(log.size, PIECE_BYTES)
+                await caller.send({"out": printed(events)})
+            if has_ended:
+                await caller.send({"out": printed(text.open_lines)})
+                return pane.id
+            await anyio.sleep(_INTERVAL_S)
+            await subscription.wait(_WAIT_S)
 
 
 @dataclass(slots=True)

@@ -77,7 +77,7 @@ class Request:
         prints: What is printed of the result.
         is_for_people: Standard output is a terminal, or is to have the status line too.
         lists_all: `list --all`: list panes that have ended, too.
-        follows: `wait --follow`: print one event after the other.
+        follows: `--follow`: print events, or the lines of a pane, as they come.
         every_s: The minimum time between two events, in seconds.
         writes: `attach --write`: the person takes the keyboard.
     """
@@ -143,7 +143,7 @@ def _prints(given: argparse.Namespace) -> Prints:
     chosen: set[Prints] = {*(given.prints or [Prints.ALL])}
     if given.prints and getattr(given, "follow", False):
         raise UsageError(
-            "--follow prints a line for each event. Omit -q, --text, --status and --json, or "
+            "--follow prints lines as they come. Omit -q, --text, --status and --json, or "
             "--follow."
         )
     if len(chosen) > 1:
@@ -427,6 +427,9 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
         )
         at += "replay --help"
         parser.add_argument("--at", metavar="WHEN", help=at)
+        parser.add_argument(
+            "--follow", action="store_true", help="print lines as they come, until the pane ends"
+        )
     if verb.name == "wait":
         parser.add_argument(
             "--follow", action="store_true", help="keep waiting, and print each event as a line"
