@@ -73,6 +73,13 @@ async def test_colours_and_what_was_overwritten_do_not_hide_or_show_a_line(tools
     assert "no line matches" in (await found(tools, pattern="10%"))[1]
 
 
+async def test_pattern_may_be_a_word_that_is_a_default_elsewhere(tools: Tools) -> None:
+    await tools.create("printf '%s\\n' two lines long", timeout_s=PATIENCE_S)
+
+    lines, _ = await found(tools, pattern="lines", context=1)
+    assert [re.sub(r"^\d+", "", line) for line in lines] == ["- two", ": lines", "- long"]
+
+
 async def test_search_begins_at_a_cursor(tools: Tools) -> None:
     await tools.create("echo one; echo two; echo one", timeout_s=PATIENCE_S)
 
@@ -90,6 +97,7 @@ async def test_search_begins_at_a_cursor(tools: Tools) -> None:
             "Parameter 'view' is 'ansi', which shows the pane as it is now. Omit it, or parameter",
         ),
         ({"view": "screen", "lines": 5}, "or parameter 'lines'."),
+        ({"view": "screen", "pattern": "lines"}, "or parameter 'pattern'."),
         ({"view": "rows"}, "It must be one of lines, screen, ansi"),
         ({"context": 2}, "Give 'pattern', too."),
         ({"pattern": "x", "since": 99}, "Parameter 'since' is 99, but the pane's cursor is"),

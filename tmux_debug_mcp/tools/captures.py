@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -51,27 +51,26 @@ async def capture(engine: Engine, session: CallerSession, arguments: CapturePane
 
 def _check(arguments: CapturePane) -> None:
     """Check that what is given goes together."""
-    given = [name for name in ("lines", "since", "pattern", "context") if _is(arguments, name)]
-    views = {"screen": given, "ansi": [name for name in given if name != "lines"]}
-    for other in views.get(arguments.view, []):
-        raise ArgumentError(
-            f"Parameter 'view' is '{arguments.view}', which shows the pane as it is now. Omit it, "
-            f"or parameter '{other}'."
-        )
+    given = [
+        one.name
+        for one in fields(arguments)
+        if one.name != "pane_id" and getattr(arguments, one.name) != one.default
+    ]
+    for other in given if "view" in given else ():
+        if other != "view" and (arguments.view, other) != ("ansi", "lines"):
+            raise ArgumentError(
+                f"Parameter 'view' is '{arguments.view}', which shows the pane as it is now. Omit "
+                f"it, or parameter '{other}'."
+            )
     if "context" in given and "pattern" not in given:
         raise ArgumentError("Parameter 'context' is for lines that match. Give 'pattern', too.")
     if isinstance(arguments.pane_id, str):
         return
     for other in ("since", "view"):
-        if _is(arguments, other):
+        if other in given:
             raise ArgumentError(
                 f"Parameter '{other}' is for one pane. Give one pane, or omit '{other}'."
             )
-
-
-def _is(arguments: CapturePane, name: str) -> bool:
-    """Return whether an argument is given, and is not what it is by default."""
-    return getattr(arguments, name) not in (None, "lines")
 
 
 async def _last_lines(pane: Readable, session: CallerSession, arguments: CapturePane) -> Answer:
