@@ -14,10 +14,9 @@ from tmux_debug_mcp.panes.looking.activity import (
     Snapshot,
     Waiting,
     awaited,
-    has_text_box,
-    is_ready_for_step,
     prompting,
 )
+from tmux_debug_mcp.panes.sending import has_text_box, is_ready_for_step
 from tmux_debug_mcp.panes.shells.dialects import (
     DIALECTS,
     OTHER_SHELLS,
@@ -300,7 +299,7 @@ def test_step_goes_out_when_all_is_read_and_the_terminal_is_awaited(
     tracker = ActivityTracker(TIMES)
     tracker.step(after, 0.0)
     ready = [
-        is_ready_for_step(TIMES, tracker.step(after, waited_s), before, waited_s)
+        is_ready_for_step(TIMES, before, tracker.step(after, waited_s), waited_s, interrupts=False)
         for waited_s in (SOON, TIMES.quiet_s)
     ]
 

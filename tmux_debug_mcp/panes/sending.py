@@ -27,16 +27,7 @@ from tmux_debug_mcp.vt.steps import Keystrokes, pressed
 
 from .hidden_input import Readers, check_readers, readers_of
 from .keyboard import Sent
-from .looking.activity import (
-    Activity,
-    Awaits,
-    Snapshot,
-    has_text_box,
-    is_ready_for_enter,
-    is_ready_for_step,
-    never_hides,
-    prompting,
-)
+from .looking.activity import Activity, Awaits, Snapshot, Waiting, prompting
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
 from .prompts import AtPrompt, prompt
@@ -114,7 +105,9 @@ async def send(
                 elif before is None:
                     await _wait_for_prompt(pane, step, _left_s(pane, deadline))
                 else:
-                    is_ready = partial(_may_go_out, step, pane.clock.times, before)
+                    is_ready = partial(
+                        is_ready_for_step, pane.clock.times, before, interrupts=step.interrupts
+                    )
                     # What the last step printed belongs to that step.
                     sending.why_not, _ = await _wait_until(
                         pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
@@ -211,7 +204,7 @@ async def _send_one(
         if step.signal:
             _send_signal(pane, sent.before, step.signal)
         else:
-            is_whole = not (step.text and step.keys and await _has_text_box(pane, sent.before))
+            is_whole = not (step.text and step.keys and await _splits_enter(pane, sent.before))
             sending.notes += _notes(step, sent.before)
             keyboard.use_line(step)
             try:
@@ -241,12 +234,25 @@ async def _send_one(
     return before
 
 
-async def _has_text_box(pane: Pane, before: Snapshot) -> bool:
+async def _splits_enter(pane: Pane, before: Snapshot) -> bool:
     """Return whether the program may take text and Enter for a paste if they arrive together."""
     if before.relays:
         # A shell on the other side doesn't ask for such keys, as agents do.
         return await pane.keyboard.protocol() is not Protocol.NONE
     return has_text_box(before)
+
+
+def has_text_box(snapshot: Snapshot) -> bool:
+    """Return whether the program may take text and an Enter that arrive together for a paste.
+
+    Programs that read every key themselves, even C-c, may tell typing from pasting by how much
+    arrives at once, and how soon the next key follows. Line editors leave C-c to the terminal, or
+    read byte by byte. What is behind a relay can't be seen.
+    """
+    modes = snapshot.modes
+    if modes is None or not modes.passes_every_key or snapshot.relays:
+        return False
+    return prompting(snapshot) is None and snapshot.waiting is not Waiting.BYTEWISE
 
 
 async def _press_after_text(
@@ -325,16 +331,42 @@ def can_type(
     return Need.LOG if drains and moment.is_drained is None else True
 
 
-def _may_go_out(
-    step: Keystrokes, times: Times, before: Snapshot, activity: Activity, waited_s: float
+def is_ready_for_step(
+    times: Times, before: Snapshot, activity: Activity, waited_s: float, *, interrupts: bool
 ) -> bool:
-    """Return whether to type a step now, as `is_ready_for_step` says, or sooner if it interrupts.
+    """Return whether to type the next step: the program has read everything and awaits more.
 
-    `before` is from before the previous one.
+    A program that also does other things, such as one that prints a log or draws on a screen, gets
+    `times.quiet_s` to act on the previous step, as every one does before a step that `interrupts`.
+    Where the kernel can't tell, the pane must be quiet. The wait began `waited_s` ago; the previous
+    step was typed right after the snapshot `before`.
     """
-    if step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s):
+    if interrupts and (activity.is_at_rest or waited_s >= times.quiet_s):
         return True
-    return is_ready_for_step(times, activity, before, waited_s)
+    if activity.only_awaits:
+        return True
+    after = activity.snapshot
+    if after.modes is not None and after.modes.unread_bytes:
+        return False
+    if activity.is_unclear:
+        return activity.inactive_s >= times.quiet_s
+    # A program may also read keys that it does not await, as games do at each frame. In canonical
+    # mode, one that keeps working may just have read a line that was typed ahead.
+    is_raw = all(one.modes and not one.modes.is_canonical for one in (before, after))
+    polls = is_raw and before.group == after.group and before.waiting is Waiting.NONE
+    return (activity.awaits is not None or polls) and waited_s >= times.quiet_s
+
+
+def is_ready_for_enter(times: Times, activity: Activity, waited_s: float) -> bool:
+    """Return whether to press what follows text: the program has read it.
+
+    The wait began `waited_s` ago, right after the text was typed.
+    """
+    after = activity.snapshot
+    if after.modes is None or after.modes.unread_bytes:
+        return False
+    # A program that keeps drawing may not be seen to await more.
+    return activity.awaits is not None or (waited_s >= times.quiet_s and activity.has_read)
 
 
 async def _wait_until(
@@ -386,7 +418,12 @@ async def _wait_for_readers(
     times = pane.clock.times
 
     def is_settled(activity: Activity, _: float) -> bool:
-        return activity.awaits is Awaits.HIDDEN_INPUT or never_hides(times, activity)
+        if activity.awaits is Awaits.HIDDEN_INPUT:
+            return True
+        # It awaits something else, and does nothing before that.
+        does_nothing_else = activity.shell is not None or activity.snapshot.waiting >= Waiting.ALONE
+        is_quiet = activity.inactive_s >= times.quiet_s
+        return activity.only_awaits and does_nothing_else and is_quiet
 
     why_not, moment = await _wait_until(pane, is_settled, timeout_s, observation)
     activity = moment.activity
