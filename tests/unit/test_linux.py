@@ -83,9 +83,10 @@ def test_long_list_is_read_to_its_end() -> None:
     assert read == whole
 
 
-@pytest.mark.parametrize("name", ["SIGHUP", "SIGKILL", "SIGRTMIN", "SIGRTMIN+3"])
-def test_exit_code_of_a_signal_tells_the_signal(name: str) -> None:
-    number = processes.signal_number(name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGHUP, signal.SIGKILL, signal.SIGRTMIN, signal.SIGRTMIN + 3]
+)
+def test_exit_code_of_a_signal_tells_the_signal(number: int) -> None:
     script = f"kill -{number} $$"
     killed = subprocess.run(["sh", "-c", f"sh -c '{script}'; exit $?"], check=False)
 

@@ -107,6 +107,9 @@ async def test_call_that_ends_says_that_it_can_not_be_put_on_record(
         (ended_state(130, 0.1, 0), "exited with code 130 (SIGINT) after 0.1 s"),
         (ended_state(139, 0.1, 0), "killed by SIGSEGV after 0.1 s"),
         (ended_state(143, 0.1, 0), "exited with code 143 (SIGTERM) after 0.1 s"),
+        (ended_state(162, 0.1, 0), "killed by SIGRTMIN after 0.1 s"),
+        (ended_state(165, 0.1, 0), "killed by SIGRTMIN+3 after 0.1 s"),
+        (ended_state(255, 0.1, 0), "exited with code 255 after 0.1 s"),
         (State(is_running=False, runtime_s=0.1, cursor=0, is_lost=True), "was lost after 0.1 s"),
     ],
 )

@@ -342,12 +342,6 @@ def exit_code_signal(exit_code: int) -> int:
     return exit_code - _SIGNAL_BASE
 
 
-def signal_number(name: str) -> int:
-    """Return the number of a signal such as "SIGKILL" or "SIGRTMIN+3", or raise KeyError."""
-    base, _, offset = name.partition("+")
-    return int(vars(signal)[base]) + int(offset or 0)
-
-
 def open_pidfd(pid: int) -> int:
     """Return a descriptor that becomes readable when the process ends, or -1 if it is gone."""
     try:

@@ -141,8 +141,7 @@ class Engine:
             asked: The port that the call named, if any.
         """
         named = complaint(text)
-        has_failed = bool(state.exit_code or state.signal)
-        if named is None and not (asked and has_failed):
+        if named is None and not (asked and state.code):
             return None
         ports = [asked] if asked else []
         ports += (named or []) + ([] if named is None else numbers(pane.command))

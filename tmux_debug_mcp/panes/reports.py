@@ -269,7 +269,7 @@ async def _old_match(observation: Observation) -> OldMatch | None:
 def _is_crash(pane: Pane, seen: Seen, ending: State | None) -> bool:
     """Return whether a program has failed soon after it was done with the screen."""
     screen = seen.last_screen
-    if screen is None or ending is None or not (ending.exit_code or ending.signal):
+    if screen is None or ending is None or not ending.code:
         return False
     read_from = max(pane.log.kept_from, screen.done_at - TURN_WORK)
     read = pane.log.read(read_from, screen.done_at - read_from)

@@ -178,9 +178,9 @@ class EndOfWait:
             return None
         if self._is_for_activity:
             return self._early or Reason.EXITED
-        if moment.ending.exit_code == 0 and moment.runs_others is None:
+        if moment.ending.code == 0 and moment.runs_others is None:
             return Need.OTHERS
-        if moment.ending.exit_code == 0 and moment.runs_others:
+        if moment.ending.code == 0 and moment.runs_others:
             return None
         return Reason.EXITED if self._conditions.gone is None else Reason.GONE
 

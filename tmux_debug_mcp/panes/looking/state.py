@@ -26,9 +26,7 @@ class State:
         waits: The same for a status: after `blocked: `, unless it merely waits.
         listens: The addresses on which the pane's processes listen, as ss(8) shows them.
         left: What a program that has ended has left running, such as `python3 (pid 4711)`.
-        exit_code: The exit code, 0 to 255, of a program that exited by itself.
-        signal: The name of the signal that ended the program, such as `SIGSEGV`. As in a shell,
-            an exit code of 128+N counts as signal N.
+        code: The exit code of a program that has ended, 0 to 255, as a shell reports it.
         is_lost: The pane is gone from tmux, and how its program ended is not known.
         may_grow: Another server made the pane and still runs, so the program may run, too.
     """
@@ -43,8 +41,7 @@ class State:
     waits: str | None = None
     listens: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
-    exit_code: int | None = None
-    signal: str | None = None
+    code: int | None = None
     is_lost: bool = False
     may_grow: bool = False
 
@@ -52,6 +49,25 @@ class State:
     def is_final(self) -> bool:
         """Whether nothing more will be printed."""
         return not self.is_running and not self.may_grow
+
+    @property
+    def signal(self) -> str | None:
+        """The name of the signal that ended the program, such as `SIGSEGV`.
+
+        As in a shell, an exit code of 128+N counts as signal N.
+        """
+        number = processes.exit_code_signal(self.code or 0)
+        try:
+            return signal.Signals(number).name
+        except ValueError:
+            # Most real-time signals have no name in Python.
+            is_real_time = number in signal.valid_signals()
+            return f"SIGRTMIN+{number - signal.SIGRTMIN}" if is_real_time else None
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of a program that exited by itself."""
+        return None if self.signal else self.code
 
     @property
     def was_killed(self) -> bool:
@@ -68,26 +84,10 @@ class State:
             return f"was lost after {self.runtime_s:.1f} s"
         if self.was_killed:
             return f"killed by {self.signal} after {self.runtime_s:.1f} s"
-        code = str(self.exit_code)
-        if self.signal:
-            number = processes.signal_number(self.signal)
-            code = f"{processes.signal_exit_code(number)} ({self.signal})"
+        code = f"{self.code} ({self.signal})" if self.signal else self.code
         return f"exited with code {code} after {self.runtime_s:.1f} s"
 
 
-def ended_state(exit_code: int, runtime_s: float, cursor: int) -> State:
-    """Return the state of a pane whose program has ended, with its output ending at the cursor.
-
-    The exit code is what a shell reports.
-    """
-    number = processes.exit_code_signal(exit_code)
-    name = None
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        # Most real-time signals have no name in Python.
-        if number in signal.valid_signals():
-            name = f"SIGRTMIN+{number - signal.SIGRTMIN}"
-    if name:
-        return State(is_running=False, runtime_s=runtime_s, cursor=cursor, signal=name)
-    return State(is_running=False, runtime_s=runtime_s, cursor=cursor, exit_code=exit_code)
+def ended_state(code: int, runtime_s: float, cursor: int) -> State:
+    """Return the state of a pane whose program has ended, with its output ending at the cursor."""
+    return State(is_running=False, runtime_s=runtime_s, cursor=cursor, code=code)

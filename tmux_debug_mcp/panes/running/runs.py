@@ -304,7 +304,7 @@ async def run_in_pane(pane: Pane, timeout_s: float) -> Report:
         state,
         0,
         end,
-        exit_code=_exit_code_of(state),
+        exit_code=state.code,
         runtime_s=state.runtime_s,
         interrupted=interrupted,
     )
@@ -321,16 +321,9 @@ async def _follow_job(pane: Pane, job: Job, deadline: float) -> Report:
     if not reason.leaves_command:
         job.settle()
     start, end = _output_range(pane.log, job, reason, state)
-    exit_code = job.exit_code
-    is_unknown = exit_code is None and reason in (Reason.DONE, Reason.GIVEN_UP)
-    if is_unknown and job.shell.is_running():
-        exit_code = await last_exit_code(pane, job)
-        if reason is Reason.GIVEN_UP and exit_code == _INTERRUPTED:
-            reason = Reason.INTERRUPTED
-    elif reason is Reason.EXITED:
-        exit_code = _exit_code_of(state)
-    elif reason is Reason.TIMED_OUT and exit_code is None:
-        exit_code = _INTERRUPTED
+    exit_code = await _exit_code(pane, job, reason, state)
+    if reason is Reason.GIVEN_UP and exit_code == _INTERRUPTED:
+        reason = Reason.INTERRUPTED
     if not reason.leaves_command:
         job.remove()
     # The terminal answers queries as if somebody typed. Answers that no program has read end up on
@@ -349,6 +342,20 @@ async def _follow_job(pane: Pane, job: Job, deadline: float) -> Report:
         runtime_s=job.runtime_s,
         interrupted=interrupted,
     )
+
+
+async def _exit_code(pane: Pane, job: Job, reason: Reason, state: State) -> int | None:
+    """Return the exit code of a job whose run is over, None if it is not known."""
+    # A command that ended its pane may have forged the mark of its end.
+    if reason is Reason.EXITED:
+        return state.code
+    if job.exit_code is not None:
+        return job.exit_code
+    if reason is Reason.TIMED_OUT:
+        return _INTERRUPTED
+    if reason in (Reason.DONE, Reason.GIVEN_UP) and job.shell.is_running():
+        return await last_exit_code(pane, job)
+    return None
 
 
 async def _follow(
@@ -406,10 +413,3 @@ def _before_prompt(log: Log, start: int, end: int) -> int:
     tail_start = max(start, end - MAX_PROMPT_BYTES)
     tail = log.read(tail_start, end - tail_start)
     return tail_start + tail.rfind(b"\n") + 1
-
-
-def _exit_code_of(state: State) -> int | None:
-    """Return the exit code that a shell would report for a program; None if it runs or is lost."""
-    if state.signal:
-        return processes.signal_exit_code(processes.signal_number(state.signal))
-    return state.exit_code
