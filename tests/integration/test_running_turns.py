@@ -222,7 +222,9 @@ async def test_cancelled_run_that_its_shell_has_not_begun_goes_on(
         tasks.start_soon(tools.client.call_tool, "tmux_run", arguments)
         await tools.shows_foreground(pane_id, "cat")
         tasks.cancel_scope.cancel()
-    await eventually(lambda: pane.jobs.unreported is not None and not pane.has_just_printed)
+    await eventually(
+        lambda: pane.jobs.unreported is not None and not pane.terminal.has_just_printed
+    )
 
     assert "run " not in (await tools.blocks("capture_pane", pane_id=pane_id))[-1]
     await gate.open()

@@ -33,7 +33,7 @@ from tmux_debug_mcp.vt.printable import plain_name
 
 from .creation import NewPane
 from .keyboard import Keyboard
-from .looking.activity import Activity, Awaits, awaited, prompting
+from .looking.activity import Activity, Awaits, prompting
 from .looking.state import State, ended_state
 from .looking.terminal import Terminal
 from .place import PaneId, Place, wait_for_exit
@@ -148,16 +148,7 @@ class Pane:
             if ending:
                 return self._with_left(ending, listening)
             activity = self.terminal.look()
-        has_read = activity.has_read and self.terminal.typed_s >= self.clock.times.typed_s
-        # One snapshot is enough if nothing can be on its way to or from the program.
-        is_enough = has_read and not self.has_just_printed
-        awaits = awaited(activity.snapshot) if is_enough else activity.awaits
-        return self.running(activity, awaits, listening)
-
-    @property
-    def has_just_printed(self) -> bool:
-        """Whether the program has just printed, so that more may be on its way to the log."""
-        return self.clock.now() < self.log.grew_at() + self.clock.times.printed_s
+        return self.running(activity, self.terminal.seems_to_await(activity), listening)
 
     def running(
         self,

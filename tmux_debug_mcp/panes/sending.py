@@ -141,7 +141,7 @@ async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher
 async def _begin(pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None) -> Sent:
     """Note that a step is sent now. The first one begins the observation."""
     # Earlier output must be in the log before the cursor of this step.
-    if pane.has_just_printed:
+    if pane.terminal.has_just_printed:
         await pane.flush()
     if matcher is None or sending.observation:
         return pane.keyboard.begin(step)

@@ -14,7 +14,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .activity import Activity, ActivityTracker, Snapshot, Waiting
+from .activity import Activity, ActivityTracker, Awaits, Snapshot, Waiting, awaited
 from .snapshot import has_outside_news, has_run, look
 
 
@@ -115,6 +115,18 @@ class Terminal:
         if has_outside_news(last, self._outside):
             return None
         return self._tracker.step(last, self._clock.now())
+
+    def seems_to_await(self, activity: Activity) -> Awaits | None:
+        """Return what the program awaits, as far as a single look can tell."""
+        has_read = activity.has_read and self.typed_s >= self._times.typed_s
+        # One snapshot is enough if nothing can be on its way to or from the program.
+        is_enough = has_read and not self.has_just_printed
+        return awaited(activity.snapshot) if is_enough else activity.awaits
+
+    @property
+    def has_just_printed(self) -> bool:
+        """Whether the program has just printed, so that more may be on its way to the log."""
+        return self._clock.now() < self._log.grew_at() + self._times.printed_s
 
     def begin_typing(self, *, gets_keys: bool = False, gets_escape: bool = False) -> Snapshot:
         """Note that something is typed now, and return the snapshot from just before."""
