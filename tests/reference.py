@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tmux_debug_mcp import wire
-from tmux_debug_mcp.logs import archive, growth, matching, searching
+from tmux_debug_mcp.logs import archive, matching, retention, searching
 from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.panes import creation, engine, people, recording, reports
 from tmux_debug_mcp.panes.running import giving
@@ -137,8 +137,8 @@ def _limits_of_texts() -> list[Limit]:
 
 
 def _limits_of_logs() -> list[Limit]:
-    log = f"the last {_size(growth.MAX_LOG_BYTES)}"
-    all_logs = f"{_size(growth.MAX_LOGS_BYTES)} for all panes"
+    log = f"the last {_size(retention.MAX_LOG_BYTES)}"
+    all_logs = f"{_size(retention.MAX_LOGS_BYTES)} for all panes"
     kept = f"{_size(archive.MAX_KEPT_BYTES)} beside the logs of present panes"
     memory = "which take 10 MB, or up to 250 MB in many colours"
     return [

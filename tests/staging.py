@@ -16,7 +16,7 @@ from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.linux.waits import OutsideReaders
-from tmux_debug_mcp.logs.growth import LogEvents, Subscription
+from tmux_debug_mcp.logs.events import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.keyboard import Sent

@@ -137,7 +137,7 @@ async def test_lines_between_many_screens_are_told_by_the_first_and_the_newest(
 async def test_what_a_wait_has_read_is_told_though_it_is_no_longer_kept(
     tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 16)
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 16)
     program = f"""{FLASHES.format(300)}
 open({str(gate)!r}).read()
 print('much ' * 100_000)

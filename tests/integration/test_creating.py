@@ -494,7 +494,7 @@ async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(to
 async def test_flood_keeps_the_end_of_its_log_and_the_disk_free(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     pane_id = await tools.create("yes 0123456789 | head -n 500000; echo last; exit 3")
     assert (await tools.exited(pane_id))["exit_code"] == 3
     log = tools.engine.panes[0].log

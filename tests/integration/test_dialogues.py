@@ -79,7 +79,7 @@ async def test_each_step_keeps_its_share_and_what_is_left_out_can_be_read(tools:
 async def test_flood_within_one_line_shows_its_beginning_and_its_end(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     command = "echo begin; yes | head -c 8000000 | tr -d '\\n'; echo; echo end; cat"
     _, text, status = await tools.blocks(
         "create_pane", command=command, wait_for="^end$", timeout_s=PATIENCE_S

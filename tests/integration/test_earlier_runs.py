@@ -71,7 +71,7 @@ async def test_killed_pane_is_read_by_its_own_server_too(next_tools: NextTools) 
 async def test_what_an_earlier_server_let_go_is_told_in_bytes(
     next_tools: NextTools, logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     command = "yes 0123456789012345678901234567890 | head -c 1500000; echo END; sleep 60"
     async with next_tools() as tools:
         pane_id = await tools.create(command, wait_for="END", timeout_s=60)

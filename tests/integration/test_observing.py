@@ -130,7 +130,7 @@ async def test_flood_ends_a_wait_for_quiet(tools: Tools, monkeypatch: pytest.Mon
 @with_times(trim_s=0.01)
 async def test_what_advice_says_can_be_done(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line that tells of a cut names a cursor only if that can still be read from."""
-    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     result = await tools.call(
         "create_pane",
         command="seq 1 400000; echo end; sleep 60",

@@ -8,7 +8,7 @@ from unicodedata import category
 import pytest
 from support import Gate, Tools, late_log, python, texts, until
 
-from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
+from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 
 
 async def read(tools: Tools, pane_id: str, since: int) -> tuple[str, Mapping[str, Any], str]:

@@ -198,7 +198,7 @@ async def test_output_that_is_too_much_keeps_its_end_and_says_where_the_rest_is(
 async def test_output_that_is_no_longer_kept_is_told(
     tabs: Tabs, tab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     [pane] = tabs.engine.panes
     trimmed = tmp_path / "trimmed"
     result: dict[str, Any] = {}
@@ -211,7 +211,7 @@ async def test_output_that_is_no_longer_kept_is_told(
         tasks.start_soon(run)
         await tabs.shows(tab, "\n400000")
         await eventually(lambda: pane.log.kept_from > 1 << 20)
-        monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 30)
+        monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 30)
         trimmed.touch()
 
     skipped = result["skipped_bytes"]

@@ -430,7 +430,7 @@ async def test_wait_for_that_is_no_pattern_is_told_before_anything_is_done(tools
 async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     pane_id = await tools.create(
         "yes 0123456789012345678901234567890 | head -c 2000000; echo THE END; sleep 60"
     )

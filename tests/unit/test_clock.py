@@ -8,7 +8,7 @@ import pytest
 from clocks import VirtualClock
 
 from tmux_debug_mcp.lease import Lease
-from tmux_debug_mcp.logs.growth import LogEvents
+from tmux_debug_mcp.logs.events import LogEvents
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot
 

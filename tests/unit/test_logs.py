@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.clock import Clock
-from tmux_debug_mcp.logs.growth import fair_share
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.reading import read_chunk
+from tmux_debug_mcp.logs.retention import fair_share
 from tmux_debug_mcp.vt.marks import PANE_MARK as MARKS
 
 MARK = b"\033\\\033]7777;0123456789abcdef;%d\a"

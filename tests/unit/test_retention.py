@@ -11,10 +11,10 @@ from support import abridged, eventually
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
-from tmux_debug_mcp.logs.growth import Retention
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import read_end, read_forward
+from tmux_debug_mcp.logs.retention import Retention
 from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.logs.timing import Timing
 

@@ -12,8 +12,8 @@ from clocks import VirtualClock
 from staging import BLOCKED, BUSY, LINES, PROMPT, READING, SECRET, StagedPane
 
 from tmux_debug_mcp.clock import Times
-from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.matching import MatchReason
+from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot, Waiting
 from tmux_debug_mcp.panes.looking.state import ended_state
 from tmux_debug_mcp.panes.prompts import AtPrompt

@@ -28,8 +28,9 @@ from tmux_debug_mcp.linux import memory, processes
 from tmux_debug_mcp.linux.sockets import End, Listeners
 from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.logs.archive import Archive, Entry
-from tmux_debug_mcp.logs.growth import LogEvents, Retention
+from tmux_debug_mcp.logs.events import LogEvents
 from tmux_debug_mcp.logs.log import Log, nonce_digest
+from tmux_debug_mcp.logs.retention import Retention
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.sockets.servers import inode_of
 from tmux_debug_mcp.tmux.client import ControlClient

@@ -25,7 +25,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.linux.waits import OutsideReaders
-from tmux_debug_mcp.logs.growth import LogEvents, Subscription
+from tmux_debug_mcp.logs.events import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.positioning import transcript_from
 from tmux_debug_mcp.tmux.client import Command

@@ -16,8 +16,8 @@ import anyio
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import PaneLostError, ToolError
-from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
+from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 from tmux_debug_mcp.turns import next_turn
 
 from .looking.activity import Awaits
