@@ -10,7 +10,7 @@ Making a report does not count as showing it: it may never reach the caller.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby, zip_longest
@@ -56,7 +56,6 @@ _MAX_CRASH_S = 5.0
 _LEAVES_SCREEN = b"\033[?1049l"
 
 _EARLIER_SCREENS = note("earlier screens left out")
-_THEN = note("then")
 
 
 class Reason(StrEnum):
@@ -204,14 +203,14 @@ async def report(
         state = await pane.state()
     old_match = await _old_match(observation) if has_matched else None
     seen = observation.seen_now()
-    is_crash = _is_crash(pane, seen, ending)
-    excerpt = _text(observation, seen, reason, screen, shows, is_crash=is_crash)
+    crashed = None if screen else _crashed(pane, seen, ending)
+    excerpt = _text(observation, seen, reason, screen, shows, crashed)
     match = observation.match if has_matched and not screen else None
     if match and excerpt.cut_bytes and match.text not in excerpt.text:
         # The line that matches was cut, so what is shown ends with it.
         end = await observation.end_of_match()
         seen.parts[-1].end_with(match.text)
-        excerpt = _text(observation, seen, reason, screen, shows, is_crash=is_crash)
+        excerpt = _text(observation, seen, reason, screen, shows, crashed)
     shown_screen = None
     if screen:
         pane.last_screen = ScreenAt(end, screen.rows)
@@ -266,16 +265,17 @@ async def _old_match(observation: Observation) -> OldMatch | None:
     return OldMatch(max(0.0, observation.begun_at - at), match.is_old_row, new_from)
 
 
-def _is_crash(pane: Pane, seen: Seen, ending: State | None) -> bool:
-    """Return whether a program has failed soon after it was done with the screen."""
+def _crashed(pane: Pane, seen: Seen, ending: State | None) -> Frame | None:
+    """Return the last screen of a program that has failed soon after it was done with it."""
     screen = seen.last_screen
     if screen is None or ending is None or not ending.code:
-        return False
+        return None
     read_from = max(pane.log.kept_from, screen.done_at - TURN_WORK)
     read = pane.log.read(read_from, screen.done_at - read_from)
     done_at = read_from + read.rfind(_LEAVES_SCREEN) if _LEAVES_SCREEN in read else screen.done_at
     ended_at = pane.started_at + ending.runtime_s
-    return ended_at - (pane.clock.now() - pane.log.age_s(done_at)) <= _MAX_CRASH_S
+    is_soon = ended_at - (pane.clock.now() - pane.log.age_s(done_at)) <= _MAX_CRASH_S
+    return screen if is_soon else None
 
 
 def _text(
@@ -284,41 +284,21 @@ def _text(
     reason: Reason,
     screen: ScreenRows | None,
     shows: Shows,
-    *,
-    is_crash: bool,
+    crashed: Frame | None,
 ) -> Excerpt:
     if shows.pattern is not None:
         return _matching(observation, seen, screen)
-    room = shows.max_characters
     before = observation.session.shown(observation.pane).screen
-    frames = _newest_frames(seen, screen.rows if screen else (), room // 2)
-    room -= sum(len(excerpt.text) for excerpt in frames.values())
-    drawn = NOTHING
+    frames = _newest_frames(seen, screen.rows if screen else (), shows.max_characters // 2)
+    room = shows.max_characters - sum(len(excerpt.text) for excerpt in frames.values())
+    blocks, drawn = _blocks(seen.items, frames), NOTHING
     if screen:
         same_size = before is not None and before.screen.size == screen.size
         row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
         drawn = screen_excerpt(screen, before, row, room if same_size else max(room, WHOLE_SCREEN))
         room -= min(len(drawn.text), room // 2)
-
-    known = {"", *(before.seen_rows if before else ())}
-    blocks: list[Part | Excerpt] = []
-    for item in seen.items:
-        if isinstance(item, Part):
-            known.update(item.lines)
-            blocks += [] if item.is_blank else [item]
-        elif item in frames:
-            known.update(frames[item].marked)
-            blocks.append(frames[item])
-        elif item is seen.last_screen and is_crash and not screen:
-            # Programs that end clear some rows, such as the last one.
-            is_known = known.issuperset(item.rows)
-            if not is_known:
-                rows = cut_in_the_middle(folded(Excerpt(list(item.rows))), room // 2)
-                blocks.append(joined(note("the last screen"), rows))
-                room = max(room - len(rows.text), STEP_CHARACTERS)
-            blocks += [_THEN] if frames or not is_known else []
-    if blocks[-1:] == [_THEN]:
-        blocks.pop()
+    elif crashed:
+        blocks, room = _with_last_screen(crashed, seen, frames, before, room)
     excerpts = _in_order(blocks, room)
     if screen and not observation.text.is_alternate:  # lines may still be on the main screen
         rows_now = Counter(drawn.marked)
@@ -328,6 +308,42 @@ def _text(
     # A line feed at the end shows that the last line is whole.
     shown = joined(*map(without_blank_ends, excerpts[:-1]), *excerpts[-1:])
     return found_in(observation.pane.log, shown)
+
+
+def _blocks(
+    items: Sequence[Part | Frame], frames: Mapping[Part | Frame, Excerpt]
+) -> list[Part | Excerpt]:
+    """Return what is shown of items, in their order."""
+    blocks: list[Part | Excerpt] = []
+    for item in items:
+        if item in frames:
+            blocks.append(frames[item])
+        elif isinstance(item, Part) and not item.is_blank:
+            blocks.append(item)
+    return blocks
+
+
+def _with_last_screen(
+    crashed: Frame,
+    seen: Seen,
+    frames: Mapping[Part | Frame, Excerpt],
+    before: ShownScreen | None,
+    room: int,
+) -> tuple[list[Part | Excerpt], int]:
+    """Return what is shown of a program that crashed, with its last screen, and the room left."""
+    place = seen.items.index(crashed)
+    blocks, later = _blocks(seen.items[:place], frames), _blocks(seen.items[place:], frames)
+    known = {"", *(before.seen_rows if before else ())}
+    known.update(line for block in blocks for line in block.lines)
+    # Programs that end clear some rows, such as the last one.
+    is_known = known.issuperset(crashed.rows)
+    if not is_known:
+        rows = cut_in_the_middle(folded(Excerpt(list(crashed.rows))), room // 2)
+        blocks.append(joined(note("the last screen"), rows))
+        room -= min(len(rows.text), room // 2)
+    if later and (frames or not is_known):
+        blocks.append(note("then"))
+    return [*blocks, *later], room
 
 
 def _in_order(blocks: Sequence[Part | Excerpt], room: int) -> list[Excerpt]:
