@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, SOMEWHERE, GapNote, Part
+from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, GapNote, Part
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.seen import Frame, Seen, read_ends, read_pieces
 from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
@@ -83,13 +83,13 @@ async def test_line_behind_screens_is_not_read_from_before_them(reader: Reader) 
 
 
 def test_lines_with_a_screen_between_them_are_not_read_as_one() -> None:
-    def part(start: int, begins_at: int) -> Part:
+    def part(start: int | None, begins_at: int) -> Part:
         lines = Part(start)
         for number in range(100):
             lines.add(Line("x" * 8, begins_at=begins_at + 10 * number))
         return lines
 
-    together, behind = part(0, 0), part(SOMEWHERE, 2000)
+    together, behind = part(0, 0), part(None, 2000)
     assert _note(together) == ("[85 lines left out]", (GapNote(4, 40, 85, ""),))
     assert _note(behind) == ("[85 lines left out]", (GapNote(4, 2040, 85, ""),))
     together.extend(behind)
@@ -105,12 +105,23 @@ def _note(part: Part) -> tuple[str, tuple[GapNote, ...]]:
 
 
 def test_output_that_was_passed_over_before_any_line_is_left_out_and_not_gone() -> None:
-    part = Part(SOMEWHERE)
+    part = Part(None)
     part.add(Gap(5000, 40))
     part.add(Line("end"))
     excerpt = part.excerpt(1000)
     assert excerpt.lines == ["[40 lines left out]", "end"]
     assert excerpt[1:] == (5000, ())
+
+
+def test_lines_that_output_has_changed_are_read_with_what_is_left_out_before_them() -> None:
+    part = Part(0)
+    part.add(Line(" " * 3 * KEPT_CHARACTERS + " long"))
+    part.add(Line("changed"))
+    excerpt = part.excerpt(1000, folds=False)
+    assert excerpt.lines[0].endswith(" bytes left out]")
+    assert excerpt.lines[1].endswith(" long")
+    assert excerpt.lines[2:] == ["changed"]
+    assert [gap.lines for gap in excerpt.gaps] == [2]
 
 
 def test_output_that_is_gone_before_any_line_is_told_so() -> None:

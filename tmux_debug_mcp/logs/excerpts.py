@@ -19,10 +19,6 @@ GAP_CHARACTERS = 120
 _FOLDING = 4
 KEPT_CHARACTERS = _FOLDING << 14
 _LINE_CHARACTERS = 8
-# A cursor that is not known.
-SOMEWHERE = -1
-# In place of the cursor of a part of a line, which follows what is left out of the line.
-_WITHIN = -2
 _NO_GAP = Gap(0, 0)
 # Up to this many equal lines in a row are shown as they are.
 _MAX_EQUAL_LINES = 3
@@ -191,7 +187,7 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
     """
     if len(excerpt.text) <= max_characters + GAP_CHARACTERS:
         return excerpt
-    part = Part(SOMEWHERE, list(map(Line, excerpt.marked)), line_end_bytes=1)
+    part = Part(None, list(map(Line, excerpt.marked)), line_end_bytes=1)
     shown = part.excerpt(max_characters, folds=False)
     if keep is None or excerpt.marked[keep] in shown.marked:
         return shown
@@ -204,22 +200,22 @@ class Part:
     """Lines that follow each other. If they are too many, some in the middle are left out.
 
     Attributes:
-        start: The cursor where the first line begins; `SOMEWHERE` if that is not known.
+        start: The cursor where the first line begins, None if that is not known.
         head: The lines before the gap; all, if there is none. The last one may go on.
         tail: The lines after it.
         gap: What is left out between them. So many lines end in it.
-        gap_start: Where the first line begins that is left out, or a part of it, if known.
+        gap_start: Where the first line begins that is left out, or a part of it; None if unknown.
         gone_bytes: How much was gone before the first line was read.
         is_divided: Something was drawn on the screen between the lines.
         line_end_bytes: How many bytes end a line: CR LF in the output of a terminal.
         size: How many characters are kept, and `_LINE_CHARACTERS` for each line.
     """
 
-    start: int
+    start: int | None
     head: list[Line] = field(default_factory=list)
     tail: list[Line] = field(default_factory=list)
     gap: Gap = _NO_GAP
-    gap_start: int = SOMEWHERE
+    gap_start: int | None = None
     gone_bytes: int = 0
     is_divided: bool = False
     line_end_bytes: int = 2
@@ -250,11 +246,12 @@ class Part:
                 self.tail = []
             return
         lines = self.tail if self.gap.size else self.head
+        is_first = not (self.head or self.gap.size)
         if lines and lines[-1].goes_on:
             begun = lines.pop()
             self.size -= _size([begun], _LINE_CHARACTERS)
-            event = event._replace(text=begun.text + event.text, begins_at=begun.begins_at)
-        elif not self.head and self.start >= 0 > _start_of(event):
+            event = begun._replace(text=begun.text + event.text, goes_on=event.goes_on)
+        elif is_first and event.begins_at is None and self.start is not None:
             event = event._replace(begins_at=self.start + self.gone_bytes)
         lines.append(event)
         self.size += _size([event], _LINE_CHARACTERS)
@@ -265,7 +262,7 @@ class Part:
         """Add what was added to another part."""
         if not self.head:
             self.start = other.start
-        self.is_divided |= other.is_divided or (bool(self.head) and other.start == SOMEWHERE)
+        self.is_divided |= other.is_divided or (bool(self.head) and other.start is None)
         gap_start = self.gap_start if self.gap.size else other.gap_start
         events: list[Line | Gap] = [Gap(other.gone_bytes, 0, is_gone=True), *other.head, other.gap]
         for event in (*events, *other.tail):
@@ -293,26 +290,14 @@ class Part:
         that would leave more than half of either empty. What is left out begins with a line that
         can be read from where it begins, and ends before such a line if that costs little.
         """
-        is_cut = bool(self.gap.size)
-        head_room = room // 4
-        count, unused = _fitting(self.head, head_room, line_characters)
-        gap_start = self.gap_start
-        head, rest = self.head[:count], self.head[count:]
-        if rest:
-            known = next((n for n in range(count, -1, -1) if _start_of(self.head[n]) >= 0), count)
-            gap_start = _start_of(self.head[known])
-            if known < count:
-                head, rest = self.head[:known], self.head[known:]
-            elif unused > head_room // 2 and rest[0].text[:unused].strip():
-                first, rest[0] = _split(rest[0], unused)
-                head.append(first)
-        left_out, tail = _without_beginning(
-            self.tail if is_cut else rest, room - head_room, line_characters
-        )
-        if is_cut:
+        head, rest = _head_within(self.head, room // 4, line_characters)
+        lines = self.tail if self.gap.size else rest
+        left_out, tail = _tail_within(lines, room - room // 4, line_characters)
+        if self.gap.size:
             left_out = [*rest, *left_out]
         if left_out:
-            self.head, self.tail, self.gap_start = head, tail, gap_start
+            self.gap_start = rest[0].begins_at if rest else self.gap_start
+            self.head, self.tail = head, tail
             self._leave_out(left_out, _NO_GAP)
             self.size = _size([*head, *tail], _LINE_CHARACTERS)
 
@@ -349,32 +334,22 @@ class Part:
         if not size:
             return NOTHING
         shown = self.head[-1].text if self.head and self.head[-1].goes_on else ""
-        is_within = bool(self.tail) and self.tail[0].begins_at == _WITHIN
+        is_within = bool(self.tail) and self.tail[0].is_rest
         lines += is_within
         what = "1 line" if lines == 1 else f"{lines:,} lines"
         if not lines or (lines == 1 and (shown or is_within)):
             what = f"{size:,} bytes"
         text = note(f"{what} left out")._replace(cut_bytes=size)
-        if self.gap_start < 0 or self.is_divided:
+        if self.gap_start is None or self.is_divided:
             return text
         # Lines that output has changed can only be read together with those before them.
-        changed = list(itertools.takewhile(_is_changed, self.tail[is_within:]))
-        return text._replace(gaps=(GapNote(0, self.gap_start, lines + len(changed), shown),))
+        lines += _changed(self.tail[is_within:])
+        return text._replace(gaps=(GapNote(0, self.gap_start, lines, shown),))
 
     def _bytes_of(self, lines: Iterable[Line]) -> int:
         """Return how many bytes lines have in the output, except for what shows nothing."""
         ends = self.line_end_bytes
         return sum(len(line.text.encode()) + ends * (not line.goes_on) for line in lines)
-
-
-def _start_of(line: Line) -> int:
-    """Return the cursor from which a line can be read, `SOMEWHERE` if none is known."""
-    return SOMEWHERE if line.begins_at is None else max(line.begins_at, SOMEWHERE)
-
-
-def _is_changed(line: Line) -> bool:
-    """Whether the output of a line has changed earlier lines."""
-    return line.begins_at is None
 
 
 def _size(lines: Iterable[Line], line_characters: int) -> int:
@@ -395,20 +370,43 @@ def _fitting(lines: Iterable[Line], room: int, line_characters: int) -> tuple[in
 
 def _split(line: Line, at: int) -> tuple[Line, Line]:
     first = line._replace(text=line.text[:at], goes_on=True)
-    return first, line._replace(text=line.text[at:], begins_at=_WITHIN)
+    return first, line._replace(text=line.text[at:], is_rest=True)
 
 
-def _without_beginning(
+def _head_within(
+    lines: list[Line], room: int, line_characters: int
+) -> tuple[list[Line], list[Line]]:
+    """Return lines in two parts, the first of which fits into a room."""
+    count, unused = _fitting(lines, room, line_characters)
+    if count == len(lines):
+        return lines, []
+    changed = _changed(reversed(lines[: count + 1]))
+    if 0 < changed <= count:
+        return lines[: count - changed], lines[count - changed :]
+    head, rest = lines[:count], lines[count:]
+    if unused > room // 2 and rest[0].text[:unused].strip():
+        begun, rest[0] = _split(rest[0], unused)
+        head.append(begun)
+    return head, rest
+
+
+def _tail_within(
     lines: list[Line], room: int, line_characters: int
 ) -> tuple[list[Line], list[Line]]:
     """Return lines in two parts, the second of which fits into a room."""
     count, unused = _fitting(reversed(lines), room, line_characters)
-    start = len(lines) - count
-    readable = start + len(list(itertools.takewhile(_is_changed, lines[start:])))
-    left_out, end = lines[:start], lines[start:]
-    if 0 < start < readable < len(lines) and _size(lines[start:readable], 1) <= room // 2:
-        left_out, end = lines[:readable], lines[readable:]
-    elif left_out and unused > room // 2 and left_out[-1].text[-unused:].strip():
-        left_out[-1], last = _split(left_out[-1], max(0, len(left_out[-1].text) - unused))
-        end.insert(0, last)
-    return left_out, end
+    if count == len(lines):
+        return [], lines
+    rest, tail = lines[: len(lines) - count], lines[len(lines) - count :]
+    changed = _changed(tail)
+    if 0 < changed < count and _size(tail[:changed], 1) <= room // 2:
+        return [*rest, *tail[:changed]], tail[changed:]
+    if unused > room // 2 and rest[-1].text[-unused:].strip():
+        rest[-1], ended = _split(rest[-1], max(0, len(rest[-1].text) - unused))
+        tail.insert(0, ended)
+    return rest, tail
+
+
+def _changed(lines: Iterable[Line]) -> int:
+    """Return how many lines come before the first that can be read from where it begins."""
+    return sum(1 for _ in itertools.takewhile(lambda line: line.begins_at is None, lines))

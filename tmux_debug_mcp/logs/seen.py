@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tmux_debug_mcp.vt.marks import without_paths
 from tmux_debug_mcp.vt.rows import NOTE, Event, Gap, Line, Screen, text_of
 
-from .excerpts import KEPT_CHARACTERS, SOMEWHERE, Excerpt, Part
+from .excerpts import KEPT_CHARACTERS, Excerpt, Part
 from .log import Log
 from .text import PIECE_BYTES, PaneText
 
@@ -100,7 +100,7 @@ class Seen:
         """The lines that are kept."""
         return [line for part in self.parts for line in part.lines]
 
-    def add(self, events: Iterable[Event], position: int = SOMEWHERE) -> None:
+    def add(self, events: Iterable[Event], position: int = 0) -> None:
         """Add what was read up to a position."""
         for event in events:
             if isinstance(event, Gap):
@@ -108,13 +108,13 @@ class Seen:
             elif isinstance(event, Screen):
                 self.items = [item for item in self.items if item is not self.last_screen]
                 self.last_screen = Frame(event.rows, position)
-                self._begin_part(SOMEWHERE, self.last_screen)
+                self._begin_part(None, self.last_screen)
             elif not event.is_drawn:
                 self._add_line(event)
 
     def _add_line(self, line: Line) -> None:
         if line.begins_at in self._bounds:
-            self._begin_part(line.begins_at or 0)
+            self._begin_part(line.begins_at)
         text = without_paths(line.shown)
         if self._show is not None:
             match = self._show.search(text)
@@ -137,10 +137,10 @@ class Seen:
             self._bounds.add(begins_at)
         if rows is not None:
             old = {*self._rows, *rows_before}
-            self._begin_part(SOMEWHERE, Frame([row for row in rows if row not in old]))
+            self._begin_part(None, Frame([row for row in rows if row not in old]))
         self._rows = rows or ()
 
-    def _begin_part(self, start: int, *frames: Frame) -> None:
+    def _begin_part(self, start: int | None, *frames: Frame) -> None:
         steps = [item for item in self.items if isinstance(item, Frame) and not item.done_at]
         if len(steps) >= _MAX_FRAMES:
             self.has_older_frames = True
@@ -197,6 +197,6 @@ async def read_ends(
         position = text.position
         await text.pass_over(end)
         events, _ = await text.advance(end, PIECE_BYTES)
-        seen.add(events)
+        seen.add(events, text.position)
     [part] = seen.with_open(text.open_lines).parts
     return found_in(text.log, part.excerpt(max_characters, folds=folds))

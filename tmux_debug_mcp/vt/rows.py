@@ -58,6 +58,7 @@ class Line(NamedTuple):
         is_command: Keys were sent while a line editor had its cursor in the line, so the line shows
             their echo.
         goes_on: The line is very long, and the next `Line` continues it.
+        is_rest: The beginning of the line is left out.
         begins_at: Where in the output the line begins; None if that is not known, or the output
             there has changed earlier lines, so that it can't be read from there.
         is_drawn: A program drew it on the screen, where other text may precede it or follow it.
@@ -73,6 +74,7 @@ class Line(NamedTuple):
     is_drawn: bool = False
     command: str | None = None
     since_keys: str | None = None
+    is_rest: bool = False
 
     @property
     def shown(self) -> str:
