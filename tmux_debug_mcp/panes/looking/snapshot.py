@@ -26,6 +26,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tmux_debug_mcp.linux import calls, loops, processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
@@ -80,6 +81,18 @@ class _Member:
         return self.waiting >= Waiting.AMONG_OTHERS
 
 
+class _Below(NamedTuple):
+    """The processes below another one, zombies too, parents before children.
+
+    `runs` has their processor times, after that of the other one. No limit left out any if it
+    `is_whole`.
+    """
+
+    stats: list[Stat]
+    runs: dict[int, int]
+    is_whole: bool
+
+
 def look(
     pane_pid: int,
     printed_bytes: int,
@@ -97,17 +110,14 @@ def look(
     terminal = f"/proc/{pane_pid}/fd/0"
     if last and _is_still_so(last, terminal) and not has_outside_news(last, outside):
         return replace(last, printed_bytes=printed_bytes)
-    runs = {pane_pid: processes.run_ns(pane_pid)}
     # Not pane.sh itself, which only waits for its command.
-    below = list(_descendants(pane_pid, runs))
+    below = _descendants(pane_pid)
     session_leader = processes.read_stat(pane_pid)
     if session_leader is None or session_leader.has_ended_command or session_leader.state == "Z":
         return Snapshot(is_over=True, printed_bytes=printed_bytes)
-    front = in_front(session_leader, [stat.pid for stat in below[:1]])
+    front = in_front(session_leader, [stat.pid for stat in below.stats[:1]])
     hidden_waits = hidden_waits or HiddenWaits()
-    snapshot = _look_at_terminal(
-        session_leader, below, front, terminal, hidden_waits, runs, outside
-    )
+    snapshot = _look_at_terminal(session_leader, below, front, terminal, hidden_waits, outside)
     named = processes.read_stat(snapshot.pid) if snapshot.pid else None
     shell = named if named and named.pid == front else processes.read_stat(front)
     return replace(
@@ -146,33 +156,10 @@ def _is_still_so(last: Snapshot, terminal: str) -> bool:
     return not has_run(last)
 
 
-def _foreground_processes(
-    session_leader: Stat, below: list[Stat], runs: dict[int, int]
-) -> list[Stat]:
-    """Return which living processes below a session leader may read its terminal.
-
-    These are the foreground group, and processes that have moved to a session without a terminal,
-    as the child of `su -c` does. `runs` is cleared if others may belong to the group.
-    """
-    group = session_leader.tpgid
-    if group not in (session_leader.pid, *(stat.pid for stat in below)):
-        # The limit may have left out its leader.
-        group_leader = processes.read_stat(group)
-        if group_leader:
-            below = [*below, group_leader]
-            runs.clear()
-    living = [stat for stat in below if stat.state not in "ZX"]
-    session = session_leader.session
-    return [
-        stat for stat in living if stat.pgrp == group or (stat.session != session and stat.tty == 0)
-    ]
-
-
-def _descendants(pid: int, runs: dict[int, int]) -> Iterator[Stat]:
-    """Yield descendants of a process, up to the limits, zombies too, parents before children.
-
-    Adds them to `runs`, with their processor times; clears it if the limits leave some out.
-    """
+def _descendants(pid: int) -> _Below:
+    """Return the descendants of a process, up to the limits."""
+    stats: list[Stat] = []
+    runs = {pid: processes.run_ns(pid)}
     parents = deque([pid])
     room = _MAX_PROCESSES
     threads_room = _MAX_THREADS
@@ -187,33 +174,31 @@ def _descendants(pid: int, runs: dict[int, int]) -> Iterator[Stat]:
             stat = processes.read_stat(child)
             if stat:
                 parents.append(child)
-                yield stat
-    if room <= 0 or threads_room <= 0:
-        runs.clear()
+                stats.append(stat)
+    return _Below(stats, runs, is_whole=room > 0 and threads_room > 0)
 
 
 def _look_at_terminal(
     session_leader: Stat,
-    below: list[Stat],
+    below: _Below,
     front: int,
     terminal: str,
     hidden_waits: HiddenWaits,
-    runs: dict[int, int],
     outside: OutsideReaders | None,
 ) -> Snapshot:
     """Return a snapshot of one terminal but for `shell`, the process `front`, and what was printed.
 
-    `below` are the processes below the session leader. Adds outside readers to `runs`.
+    `below` are the processes below the session leader.
     """
     group = session_leader.tpgid
-    candidates = _foreground_processes(session_leader, below, runs)
+    stats, runs, is_whole = below
+    if group not in (session_leader.pid, *(stat.pid for stat in stats)):
+        group_leader = processes.read_stat(group)
+        if group_leader:  # the limit has left it out
+            stats, is_whole = [*stats, group_leader], False
     modes = terminals.modes_at(terminal)
-    examined: list[_Member] = []
-    room = _MAX_THREADS
-    for process in candidates:
-        names = processes.threads(process.pid, min(room, processes.MAX_THREADS))
-        room -= len(names)
-        examined.append(_examine(process, names, session_leader.tty))
+    examined, has_all_threads = _examined(session_leader, stats)
+    is_whole = is_whole and has_all_threads
     hidden = [thread for one in examined for thread in one.hidden]
     if modes and modes.hides_lines and not modes.unread_bytes:
         asked = hidden_waits.find(hidden, terminal)
@@ -221,30 +206,26 @@ def _look_at_terminal(
     is_waiting = any(one.is_waiting for one in examined)
     found: list[int] = []
     # A program that another one asks something for has begun, and is at rest.
-    nothing_runs = bool(below) and not any(one.stat.state in "RD" for one in examined)
+    nothing_runs = bool(stats) and not any(one.stat.state in "RD" for one in examined)
     if outside and not is_waiting and nothing_runs:
         found = outside.find(session_leader.tty)
-        if runs:  # the time of a process examined before it began to wait stays the earlier one
-            runs |= {pid: processes.run_ns(pid) for pid in found if pid not in runs}
+        # The time of a process examined before it began to wait stays the earlier one.
+        runs = runs | {pid: processes.run_ns(pid) for pid in found if pid not in runs}
         examined += _examine_outside(found, session_leader, examined)
         is_waiting = any(one.is_waiting for one in examined)
     # A program that has just changed the modes may have begun to wait in the old or the new ones.
     if is_waiting and terminals.modes_at(terminal) != modes:
         examined = [_Member(one.stat, one.cpu_ns) for one in examined]
-        if found:  # their processor times are from after the change
-            runs.clear()
+        is_whole = is_whole and not found  # their processor times are from after the change
     members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
-    readers: list[Thread] = []
-    for one in members:
-        readers += one.threads
     group_members = [one for one in members if one.stat.pgrp == group]
     named = _named(session_leader, group_members)
     programs = [processes.program(one.stat.pid) for one in members if one.is_waiting]
     has_outside_relay = any(one.is_outside and one.has_own_terminals for one in members)
     waiting, sleeps_s = _waiting(members, modes)
     # A child that isn't looked at may work, and the end of its work wakes its parent.
-    others = {stat.ppid for stat in below if stat.pgrp != group and stat.state not in "ZX"}
-    if not runs or room <= 0 or any(one.stat.pid in others for one in members):
+    others = {stat.ppid for stat in stats if stat.pgrp != group and stat.state not in "ZX"}
+    if not is_whole or any(one.stat.pid in others for one in members):
         sleeps_s = 0.0
     snapshot = Snapshot(
         tty=session_leader.tty,
@@ -258,13 +239,13 @@ def _look_at_terminal(
         shell_waiting=_shell_waiting(front, group_members),
         relays=has_outside_relay or not _RELAYS.isdisjoint(programs),
         asks_for_secret=not _ASKERS.isdisjoint(programs),
-        readers=tuple(readers),
+        readers=tuple(thread for one in members for thread in one.threads),
         outside=tuple(found),
         reader_ns=sum(one.threads_ns for one in members),
         is_at_work=any(one.stat.state in "RD" for one in members),
         cpu_ns=sum(one.cpu_ns for one in members),
         # Hidden threads are asked again and again.
-        runs=() if hidden or room <= 0 else tuple(runs.items()),
+        runs=tuple(runs.items()) if is_whole and not hidden else (),
     )
     if modes is None or modes.is_canonical:
         return snapshot
@@ -272,6 +253,24 @@ def _look_at_terminal(
         if one.has_own_terminals and not one.is_outside:
             snapshot = _look_behind(one.stat, snapshot, hidden_waits, outside)
     return snapshot
+
+
+def _examined(session_leader: Stat, below: Sequence[Stat]) -> tuple[list[_Member], bool]:
+    """Examine the living processes below a session leader that may read its terminal.
+
+    These are the foreground group, and processes that have moved to a session without a terminal,
+    as the child of `su -c` does. Also return whether no limit has left out threads of them.
+    """
+    group, session = session_leader.tpgid, session_leader.session
+    examined: list[_Member] = []
+    room = _MAX_THREADS
+    for stat in below:
+        may_read = stat.pgrp == group or (stat.session != session and stat.tty == 0)
+        if may_read and stat.state not in "ZX":
+            names = processes.threads(stat.pid, min(room, processes.MAX_THREADS))
+            room -= len(names)
+            examined.append(_examine(stat, names, session_leader.tty))
+    return examined, room > 0
 
 
 def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
@@ -427,16 +426,17 @@ def _look_behind(
     A relay, such as `script`, waits for keys at the terminal of `snapshot`, and passes them on to
     the terminal of a descendant.
     """
-    for leader in _descendants(relay.pid, {}):
+    for leader in _descendants(relay.pid).stats:
         is_living = leader.state not in "ZX"
         if is_living and leader.session == leader.pid and leader.tty not in (0, relay.tty):
             break
     else:
         return replace(snapshot, relays=True)
-    below = [leader, *_descendants(leader.pid, {})]  # it may be in the foreground itself
+    below = _descendants(leader.pid)
+    below.stats.insert(0, leader)  # it may be in the foreground itself
     # By its number, since the session leader's standard input may be another terminal.
     terminal = f"/dev/pts/{os.minor(terminals.device(leader.tty))}"
-    behind = _look_at_terminal(leader, below, 0, terminal, hidden_waits, {}, outside)
+    behind = _look_at_terminal(leader, below, 0, terminal, hidden_waits, outside)
     return replace(
         snapshot,
         inside=behind.inside or behind.pid,
