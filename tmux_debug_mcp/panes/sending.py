@@ -57,6 +57,10 @@ class Sending:
     observation: Observation | None = None
 
 
+class _NotReadyError(ToolError):
+    """Raised when a program is not ready for more keys. The text says why, as `Sending.why_not`."""
+
+
 async def send(
     pane: Pane,
     steps: Sequence[Keystrokes],
@@ -97,11 +101,8 @@ async def send(
             deadline = (pane.clock.now() if number else begin) + timeout_s
             try:
                 if is_secret and step.text:
-                    sending.why_not, readers = await _wait_for_readers(
-                        pane, _left_s(pane, deadline), sending.observation
-                    )
-                    if sending.why_not and not number:
-                        raise SecretNotAwaitedError(pane.id, sending.why_not)
+                    left_s = _left_s(pane, deadline)
+                    readers = await _wait_for_readers(pane, left_s, sending.observation)
                 elif before is None:
                     await _wait_for_prompt(pane, step, _left_s(pane, deadline))
                 else:
@@ -109,18 +110,18 @@ async def send(
                         is_ready_for_step, pane.clock.times, before, interrupts=step.interrupts
                     )
                     # What the last step printed belongs to that step.
-                    sending.why_not, _ = await _wait_until(
+                    await _wait_until(
                         pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
                     )
-                if not sending.why_not:
-                    before = await _send_one(pane, step, sending, matcher, deadline, readers)
-                if sending.why_not:
-                    break
+                before = await _send_one(pane, step, sending, matcher, deadline, readers)
             except ToolError as error:
+                if not number and isinstance(error, _NotReadyError):  # for secret text
+                    raise SecretNotAwaitedError(pane.id, str(error)) from None
                 if not number:
                     raise
                 # The caller must learn which steps were sent.
                 sending.why_not = str(error).removesuffix(".")
+            if sending.why_not:
                 break
     return sending
 
@@ -268,11 +269,8 @@ async def _press_after_text(
     clock, times, keyboard = pane.clock, pane.clock.times, pane.keyboard
     sent = keyboard.last_sent
     await pane.flush()  # tmux has written the text
-    is_ready = partial(is_ready_for_enter, times)
     timeout_s = max(_left_s(pane, deadline), times.traced_s)
-    why_not, _ = await _wait_until(pane, is_ready, timeout_s, drains=False)
-    if why_not:
-        raise ToolError(why_not)
+    await _wait_until(pane, partial(is_ready_for_enter, times), timeout_s, drains=False)
     await clock.sleep(times.paste_s)
     with anyio.CancelScope(shield=True):
         async with keyboard.lock:
@@ -376,10 +374,14 @@ async def _wait_until(
     observation: Observation | None = None,
     *,
     drains: bool = True,
-) -> tuple[str | None, Moment]:
-    """Wait until a program is ready for more keys. Return None, or why it is not; and the moment.
+) -> Activity:
+    """Wait until a program is ready for more keys, and return what it is doing then.
 
     An observation ends the wait once its `stop_pattern` has matched.
+
+    Raises:
+        KeyboardHeldError: A person has the keyboard.
+        _NotReadyError: It is not ready in time, or never will be.
     """
 
     async def read(moment: Moment) -> None:
@@ -391,28 +393,30 @@ async def _wait_until(
     begin = pane.clock.now()
     rule = partial(can_type, is_ready, begin, drains=drains)
     is_now_ready, moment = await until(pane, rule, begin + timeout_s, read)
-    if is_now_ready:
-        return None, moment
+    if is_now_ready and moment.activity:
+        return moment.activity
     if moment.match:
-        return "stop_pattern matches", moment
+        raise _NotReadyError("stop_pattern matches")
     if moment.ending:
         verb = "was " if moment.ending.was_killed else ""
-        return f"the program {verb}{moment.ending}", moment
+        raise _NotReadyError(f"the program {verb}{moment.ending}")
     pane.keyboard.check_free()
     program, blocked = "the program", None
     if moment.activity:
         program = moment.activity.snapshot.foreground or program
         blocked = pane.terminal.blocked_on(moment.activity)
     why_not = f"after {timeout_s:g} s, {program} is not reading input"
-    return (f"{why_not}; {blocked}" if blocked else why_not), moment
+    raise _NotReadyError(f"{why_not}; {blocked}" if blocked else why_not)
 
 
 async def _wait_for_readers(
     pane: Pane, timeout_s: float, observation: Observation | None
-) -> tuple[str | None, Readers]:
-    """Wait until hidden input is awaited, or can't be before something else is typed.
+) -> Readers:
+    """Wait until hidden input is awaited, and return who reads it.
 
-    Return None, or why it is not awaited; and who reads it.
+    Raises:
+        PaneExitedError: The program has ended.
+        _NotReadyError: It is not awaited, and can't be before something else is typed.
     """
     await pane.check_running()
     times = pane.clock.times
@@ -425,16 +429,13 @@ async def _wait_for_readers(
         is_quiet = activity.inactive_s >= times.quiet_s
         return activity.only_awaits and does_nothing_else and is_quiet
 
-    why_not, moment = await _wait_until(pane, is_settled, timeout_s, observation)
-    activity = moment.activity
-    if why_not or activity is None:
-        return why_not, frozenset()
+    activity = await _wait_until(pane, is_settled, timeout_s, observation)
     if activity.awaits is Awaits.HIDDEN_INPUT:
-        return None, readers_of(activity.snapshot)
+        return readers_of(activity.snapshot)
     if activity.shell:
-        return f"{activity.shell.name} is at its prompt", frozenset()
+        raise _NotReadyError(f"{activity.shell.name} is at its prompt")
     awaits = activity.awaits.value if activity.awaits else "something else"
-    return f"{activity.snapshot.foreground or 'the program'} awaits {awaits}", frozenset()
+    raise _NotReadyError(f"{activity.snapshot.foreground or 'the program'} awaits {awaits}")
 
 
 async def clear(pane: Pane) -> None:
