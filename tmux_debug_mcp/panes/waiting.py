@@ -89,11 +89,12 @@ async def wait(
     """
     matcher = conditions.matcher()
     deadline = panes[0].clock.now() + conditions.timeout_s
-    happened: list[Report] = []
+    first: Report | ToolError | None = None
     timed_out: dict[int, Report] = {}
-    errors: list[ToolError] = []
 
     async def wait_for_one(number: int) -> None:
+        nonlocal first
+        one: Report | ToolError
         try:
             observation = await begin(panes[number], matcher)
             if session:
@@ -101,23 +102,19 @@ async def wait(
                 observation.shown_to = session.shown(panes[number]).cursor
             one = await observe(observation, conditions, deadline)
         except ToolError as error:  # raised below, since the task group would wrap it
-            errors.append(error)
-            tasks.cancel_scope.cancel()
-            return
-        if one.reason is Reason.TIMED_OUT:
+            one = error
+        if isinstance(one, Report) and one.reason is Reason.TIMED_OUT:
             timed_out[number] = one
-        elif not happened:
-            happened.append(one)
+        else:
+            first = first or one
             tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
         for number in range(len(panes)):
             tasks.start_soon(wait_for_one, number)
-    if happened:
-        return happened
-    if errors:
-        raise errors[0]
-    return [timed_out[number] for number in sorted(timed_out)]
+    if isinstance(first, ToolError):
+        raise first
+    return [first] if first else [timed_out[number] for number in sorted(timed_out)]
 
 
 class EndOfWait:
