@@ -36,6 +36,7 @@ from tmux_debug_mcp.tools.debug_arguments import CapturePane, Wait
 from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.results import shown_name
 from tmux_debug_mcp.tools.toolset import Answer
+from tmux_debug_mcp.vt.rows import Line
 
 from .answers import DONE, OTHERWISE, TIMED_OUT, Output, refused
 from .parsing import Request, in_verbs
@@ -103,7 +104,7 @@ async def answer(
 async def _send_lines(engine: Engine, caller: Caller, given: CapturePane) -> str:
     """Send the last lines of a pane, and those that come, until it ends; return its id.
 
-    A line is sent once it can't change any more.
+    A line is sent once the next one has begun, and not again if it is written over later.
     """
     if not isinstance(given.pane_id, str) or replace(given, lines=None, since=None) != CapturePane(
         given.pane_id
@@ -121,13 +122,17 @@ async def _send_lines(engine: Engine, caller: Caller, given: CapturePane) -> str
         raise CursorError(cursor, log.size)
     async with pane.subscribe() as subscription:
         text = await PaneText.to_read(log, cursor, log.size)
+        sent = 0  # how many of the lines that may still change
         while True:
             has_ended = await pane.ending() is not None
             while text.position < log.size:
                 events, _ = await text.advance(log.size, PIECE_BYTES)
-                await caller.send({"out": printed(events)})
+                settled = [event for event in events if isinstance(event, Line)]
+                await caller.send({"out": printed([*settled, *text.open_lines][sent:-1])})
+                sent = len(text.open_lines) - 1
             if has_ended:
-                await caller.send({"out": printed(text.open_lines)})
+                last = printed(text.open_lines[-1:])
+                await caller.send({"out": last if last != "\n" else ""})
                 return pane.id
             await anyio.sleep(_INTERVAL_S)
             await subscription.wait(_WAIT_S)

@@ -143,8 +143,7 @@ def _prints(given: argparse.Namespace) -> Prints:
     chosen: set[Prints] = {*(given.prints or [Prints.ALL])}
     if given.prints and getattr(given, "follow", False):
         raise UsageError(
-            "--follow prints lines as they come. Omit -q, --text, --status and --json, or "
-            "--follow."
+            "--follow prints lines as they come. Omit -q, --text, --status and --json, or --follow."
         )
     if len(chosen) > 1:
         raise UsageError(

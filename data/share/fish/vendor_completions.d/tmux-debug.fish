@@ -34,6 +34,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l context
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l view
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l at
+complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l follow
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l text
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l status
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l json
