@@ -304,7 +304,7 @@ def test_resize_gives_a_terminal_its_size(shell: Shell) -> None:
     done = shell.run("resize", "sh", "100x34")
     wrong = shell.run("resize", "sh", "3")
 
-    assert (done.returncode, done.stdout.rstrip()[-1:] in ("#", "$")) == (0, True)
-    assert done.stderr.startswith("Resized pane 'sh' to 100x34\n[debug-1 sh running ")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("[debug-1 sh running ")
     assert shell.out("run", "--pane", "sh", "stty size") == "34 100\n"
     assert (wrong.returncode, wrong.stderr.startswith("tmux-debug: SIZE is '3'.")) == (125, True)

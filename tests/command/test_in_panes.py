@@ -108,6 +108,13 @@ class TestOfAClient:
         assert "is not reading input" in told
         assert status == "1"
 
+    def test_end_of_a_program_is_told(self, server: Server) -> None:
+        server.call("create_pane", command="read x; exit 3", name="asks")
+
+        output, _ = ran(server, "tmux-debug send asks x; tmux-debug send asks y Enter")
+
+        assert re.fullmatch(r"x\nx?y\n\[debug-1 asks exited with code 3 after .*\]\n", output)
+
     def test_status_goes_where_standard_error_is_sent(self, server: Server, tmp_path: Path) -> None:
         script = "tmux-debug run 'echo out' 2>status; echo; cat status"
         output, _ = ran(server, script, cwd=str(tmp_path))

@@ -72,7 +72,7 @@ async def test_pane_that_has_ended_is_in_the_order_too(tools: Tools) -> None:
 
     assert await captured(tools, ["web", "job"]) == [*first, ("web", "goes on")]
     status = (await tools.blocks("capture_pane", pane_id=["web", "job"]))[-1]
-    doubt = r"(\[~: may have come earlier\] )?"
+    doubt = r"(\[~: may have come before those above it\] )?"
     assert re.fullmatch(rf"{doubt}\[debug-1 web running .*\] \[debug-2 job exited .*\]", status)
 
 
@@ -137,6 +137,8 @@ def printed(*lines: tuple[str, float, float]) -> list[Printed]:
     [
         (printed(("a", 1, 1), ("b", 2, 2), ("a", 3, 3)), set()),
         (printed(("a", 1, 1), ("b", 0.996, 1)), {1}),
+        (printed(("a", 1, 1), ("b", 1.0005, 1.0005), ("b", 1.0008, 1.0008)), {1, 2}),
+        (printed(("a", 1, 1), ("a", 1.0001, 1.0001), ("b", 1.002, 1.002)), set()),
         (printed(("a", 0, 1), ("a", 0, 1), ("b", 2, 2)), set()),
         (printed(("b", 1, 1), ("a", 0, 2), ("a", 2, 2)), {1}),
         (printed(("b", 1, 1), ("b", 2, 2), ("a", 1.5, 3)), {2}),

@@ -56,7 +56,7 @@ def test_key_among_several_texts_is_refused_with_two_ways_to_press_it(
         steps(["!1", key], **{argument: True})
 
     assert str(raised.value).startswith(f"'{key}' is a key name, but with {argument} it would be")
-    assert "go out in one write, those of several one by one" in str(raised.value)
+    assert "A line feed at the end of the text is Enter in the same write." in str(raised.value)
 
 
 @pytest.mark.parametrize("keys", ["Enter", ["Enter"], ["press Enter", "q", "enter"]])
@@ -88,6 +88,9 @@ def test_empty_line_of_a_text_is_text_and_not_a_key_alone() -> None:
         (["break main", "Enter"], ""),
         (["ls", "C-c"], ""),
         (["C-c", "ls -la"], " (Enter not pressed)"),
+        ("Down Enter pass Enter", " ('Down' is typed as text)"),
+        ("Down the road", " (Enter not pressed; 'Down' is typed as text)"),
+        ("down Enter pass Enter", ""),
         ("enter", " (Enter not pressed; 'Enter' is the key)"),
         ("c-c", " (Enter not pressed; 'C-c' is the key)"),
         ("ESC", " (Enter not pressed; 'Esc' is the key)"),

@@ -197,6 +197,8 @@ async def report(
     if end is None:
         is_all = screen or (not has_matched and (ending or reason.is_match))
         end = observation.position if is_all else observation.text.seen_to
+        if ending:  # what was read may have the end mark in it
+            end = min(end, ending.cursor)
     if activity and activity.snapshot.printed_bytes == log.size and not await pane.ending():
         state = pane.running(activity)  # nothing was printed since the last look
     else:

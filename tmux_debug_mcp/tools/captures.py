@@ -26,6 +26,8 @@ from .toolset import Answer
 
 # Limit for text that was asked for.
 MAX_CHARACTERS = 16_000
+# How far apart what two panes print must be for the order of their logs to be that of the programs.
+_PASSED_ON_S = 0.001
 
 
 async def capture(engine: Engine, session: CallerSession, arguments: CapturePane) -> Answer:
@@ -228,7 +230,7 @@ async def _merged(
             printed, starts = await _with_neighbours(panes, began, ends, printed, arguments.context)
     unsure = unsure_of(printed)
     if unsure:
-        remarks.append("~: may have come earlier")
+        remarks.append("~: may have come before those above it")
     width = max((len(line.name) for line in printed), default=0)
     shown = [line.shown(width, is_sure=place not in unsure) for place, line in enumerate(printed)]
     for start in reversed(starts[1:]):
@@ -250,11 +252,13 @@ def unsure_of(lines: Sequence[Printed]) -> set[int]:
     """Return which lines may have come before one of another pane that stands before them.
 
     They are given in the order of the time by which they were complete, and returned by number.
+    What two panes print within a millisecond may be passed on to their logs in any order.
     """
     unsure: set[int] = set()
     latest: dict[str, float] = {}
     for number, line in enumerate(lines):
-        if any(at >= line.after for name, at in latest.items() if name != line.name):
+        after = line.after - _PASSED_ON_S
+        if any(at >= after for name, at in latest.items() if name != line.name):
             unsure.add(number)
         latest[line.name] = line.at
     return unsure

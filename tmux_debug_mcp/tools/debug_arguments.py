@@ -75,7 +75,7 @@ class SendKeys:
         _one_or_several("Text or keys, or an array of steps", maxItems=MAX_STEPS),
     ]
     literal: Annotated[bool, argument("Text only, no key names; a line feed is Enter")] = False
-    paste: Annotated[bool, argument("Paste it in one write, not line by line")] = False
+    paste: Annotated[bool, argument("Paste it in one write, all as text")] = False
     secret: Annotated[bool, argument("Wait for hidden input; not in the audit")] = False
     size: Annotated[str | None, string("Resize it first, e.g. '80x24'; keys may be ''")] = None
     wait_for: _WaitFor = None

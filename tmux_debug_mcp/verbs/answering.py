@@ -71,7 +71,7 @@ class Verbs:
             await send(caller, Output(self._tools(), "", DONE))
             return
         if wish.get("terminal") and caller.is_in_pane and request.prints is Prints.ALL:
-            request = replace(request, prints=Prints.TEXT)
+            request = replace(request, prints=Prints.ENDS)
         if wish.get("out_terminal") or request.prints is Prints.STATUS:
             request = replace(request, is_for_people=True)
         if request.verb in ("attach", "secret", "replay"):

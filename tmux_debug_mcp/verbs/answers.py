@@ -9,7 +9,7 @@ import itertools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mcp_types as types
@@ -37,6 +37,8 @@ INTERRUPTED = 130
 
 # The verbs whose results begin with a confirmation.
 _CONFIRMED = ("create", "send", "resize", "kill")
+# Those in which a program may end by itself, which neither text nor exit status tells.
+_ENDING = ("send", "resize", "wait")
 
 # What is said of output that a run or a capture can't give.
 _GONE_OF_RUN = (
@@ -105,11 +107,12 @@ def output_of(
     `last` is for the output of a run, if all before it has been sent.
     """
     facts: Mapping[str, Any] = result.meta or {}
+    request = _telling_ends(request, facts)
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     lacking, status = [], REFUSED
     if not result.is_error:
         lacking = _lacking(request, facts, texts)
-        status = _status(request, facts) or (OTHERWISE if lacking else DONE)
+        status = _status(request, facts, texts[0]) or (OTHERWISE if lacking else DONE)
     if request.prints is Prints.JSON:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Output(terminal_json(orjson.dumps(line)) + "\n", "", status)
@@ -133,6 +136,8 @@ def output_of(
             return printed(request, text, remarks, status, complaints)
         gone = [_GONE_OF_RUN.format(last.gone_bytes)] if last.gone_bytes else []
         return printed(request, last.text, remarks, status, gone)
+    if request.verb == "resize" and "show" not in request.arguments:
+        return printed(request, "", remarks, status)
     # What neither the exit status nor the status line says.
     is_plain = confirmation == f"Sent keys to pane '{request.arguments.get('pane_id')}'"
     if facts.get("reason") == NOT_SENT:
@@ -140,6 +145,14 @@ def output_of(
     elif request.tool == VERBS["send"].tool and not is_plain:
         remarks = [confirmation, status_line]
     return printed(request, _lines(shown), remarks, status, complaints)
+
+
+def _telling_ends(request: Request, facts: Mapping[str, Any]) -> Request:
+    """Return a request of a script in a pane as one that does or does not print the status."""
+    if request.prints is not Prints.ENDS:
+        return request
+    has_ended = facts.get("status") == "exited" and request.verb in _ENDING
+    return replace(request, prints=Prints.ALL if has_ended else Prints.TEXT)
 
 
 def _listed(request: Request, text: str, status: int) -> Output:
@@ -159,7 +172,7 @@ def printed(
 ) -> Output:
     """Return what a command prints where: its text, what is wrong with it, and remarks on it."""
     match request.prints:
-        case Prints.TEXT:
+        case Prints.TEXT | Prints.ENDS:
             return Output(text, _lines(complaints), status)
         case Prints.ERRORS:
             return Output("", _lines([*complaints, *remarks]) if status else "", status)
@@ -228,8 +241,10 @@ def _lines(texts: Sequence[str]) -> str:
     return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts if text)
 
 
-def _status(request: Request, facts: Mapping[str, Any]) -> int:
+def _status(request: Request, facts: Mapping[str, Any], text: str) -> int:
     reason, given = facts.get("reason", ""), request.arguments
+    if request.tool == VERBS["capture"].tool:  # as for grep(1)
+        return OTHERWISE if "pattern" in given and not text else DONE
     if request.tool == VERBS["run"].tool:
         exit_code = facts.get("exit_code")
         return _RUN_STATUSES.get(reason, REFUSED if exit_code is None else exit_code)

@@ -131,8 +131,8 @@ async def _send_lines(engine: Engine, caller: Caller, given: CapturePane) -> str
                 await caller.send({"out": printed([*settled, *text.open_lines][sent:-1])})
                 sent = len(text.open_lines) - 1
             if has_ended:
-                last = printed(text.open_lines[-1:])
-                await caller.send({"out": last if last != "\n" else ""})
+                unfinished = printed(text.open_lines[-1:])
+                await caller.send({"out": unfinished if unfinished != "\n" else ""})
                 return pane.id
             await anyio.sleep(_INTERVAL_S)
             await subscription.wait(_WAIT_S)

@@ -63,7 +63,8 @@ class Prints(StrEnum):
     """What a verb prints of a result."""
 
     ALL = "all"  # the text on standard output, the status line on standard error
-    TEXT = "text"  # the text alone; this is the default in a script on a pane's terminal
+    TEXT = "text"  # the text alone
+    ENDS = "ends"  # the text, and of what has ended the status; in scripts on a pane's terminal
     STATUS = "status"  # both on standard output
     ERRORS = "errors"  # the status line on standard error, and only if the exit status is not 0
     JSON = "json"  # the whole result as JSON
@@ -258,7 +259,15 @@ class VerbParser(argparse.ArgumentParser):
     @property
     def flags(self) -> list[str]:
         """The long flags, such as `--timeout`."""
-        return [name for name in self._option_string_actions if name.startswith("--")]
+        return [
+            name
+            for name, action in self._option_string_actions.items()
+            if name.startswith("--") and name in action.option_strings
+        ]
+
+    def also_takes(self, flag: str, action: argparse.Action) -> None:
+        """Take another spelling of a flag, which help does not show."""
+        self._option_string_actions.setdefault(flag, action)
 
     @property
     def positionals(self) -> list[argparse.Action]:
@@ -513,7 +522,9 @@ def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
     text = _help(parameter.schema)
     if name == "secret":
         text += ". It takes no KEYS: type a line that is asked for, or read from standard input"
-    parser.add_argument(flag_of(name), dest=name, help=text, **options)
+    action = parser.add_argument(flag_of(name), dest=name, help=text, **options)
+    # Those who know the tools know this name.
+    parser.also_takes(f"--{name.replace('_', '-')}", action)
 
 
 def _add_json(parser: VerbParser) -> None:
@@ -525,8 +536,12 @@ def _add_print(parser: VerbParser, prints: Prints, text: str, *flags: str) -> No
 
 
 def _help(schema: Mapping[str, Any]) -> str:
-    """Return the help of an argument, which names flags where the schema names parameters."""
-    text = str(schema.get("description", "")).replace("%", "%%")
+    """Return the help of an argument, which names flags where the schema names parameters.
+
+    What would be an array is several words.
+    """
+    text = str(schema.get("description", "")).replace("%", "%%").removesuffix(", or an array")
+    text = text.replace(", or an array of steps", "; each word is a step")
     return _PARAMETER.sub(lambda found: flag_of(found[0]), text)
 
 

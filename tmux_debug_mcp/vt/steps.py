@@ -355,9 +355,9 @@ def _reject_keys(strings: Sequence[str], argument: str) -> None:
     if key:
         raise KeysError(
             f"'{key}' is a key name, but with {argument} it would be typed as text, like every "
-            f"other string of this call. Send keys in a call without {argument}: those of one "
-            "string, such as 'Down Enter', go out in one write, those of several one by one. To "
-            "type the name itself, send it alone."
+            f"other string of this call. A line feed at the end of the text is Enter in the same "
+            f"write. Send other keys in a call without {argument}. To type the name itself, send "
+            "it alone."
         )
 
 
@@ -404,8 +404,14 @@ def _signal_or_key(word: str) -> Keystrokes | None:
 
 
 def _hint(string: str) -> str:
-    """Return a hint if a word differs from a key or a signal only in case, else an empty string."""
-    if " " in string or len(string) > _MAX_HINTED_CHARACTERS:
+    """Return a hint if a word may be meant as a key or a signal, else an empty string.
+
+    It is all that is typed and differs from a name only in case, or it is a name before other text.
+    """
+    first, _, others = string[:_MAX_HINTED_CHARACTERS].partition(" ")
+    if others and key_name(first):
+        return f"'{first}' is typed as text"
+    if others or len(string) > _MAX_HINTED_CHARACTERS:
         return ""
     modifiers, hyphen, base = string.rpartition("-")
     for variant in (f"{modifiers.upper()}{hyphen}{base}", string.capitalize(), string.upper()):
