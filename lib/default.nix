@@ -28,7 +28,12 @@ builtins.seq packages rec {
         options :: { ${option} :: Option },
         package :: Derivation,
         packages :: [Derivation],
-        subagent :: { description :: String, prompt :: String, tools :: [String] },
+        subagent :: {
+          description :: { ... } -> String,
+          env :: { ${variable} :: String },
+          prompt :: { ... } -> String,
+          tools :: [String]
+        },
         mkServerConfig ::
           { ${option} :: String | Null } -> { command :: String, env :: { ${variable} :: String } }
       }

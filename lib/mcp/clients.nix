@@ -31,13 +31,14 @@
 
   /**
     The text of the file for a subagent of Claude Code's that alone has the server of its name, with
-    this configuration.
+    this configuration, and with these variables where it does not give them.
 
     # Type
 
     ```
     agentFile :: String -> {
-      description :: String,
+      description :: { ... } -> String,
+      env :: { ${variable} :: String },
       prompt :: { ... } -> String,
       tools :: [String],
       config :: { ... }
@@ -48,19 +49,25 @@
     name:
     {
       description,
+      env,
       prompt,
       tools,
       config,
     }:
+    let
+      started = config // {
+        env = env // config.env or { };
+      };
+    in
     # The server stands in the list of the front matter. Were its tools named in `tools`, too, the main
     # session would have their names.
     ''
       ---
       name: ${name}
-      description: ${builtins.toJSON description}
+      description: ${builtins.toJSON (description started)}
       tools: ${lib.concatStringsSep ", " tools}
       mcpServers:
-        - ${name}: ${builtins.toJSON config}
+        - ${name}: ${builtins.toJSON started}
       ---
-      ${prompt config}'';
+      ${prompt started}'';
 }

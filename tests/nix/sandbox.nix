@@ -34,6 +34,9 @@ let
     type = "stdio";
     command = "/bin/tmux-debug-mcp";
   };
+  kept = config // {
+    env.TMUX_DEBUG_KEEP = "30m";
+  };
 
   settings = {
     source = "~/.gitconfig";
@@ -240,12 +243,20 @@ in
       expected.".claude/agents/tmux-debug.md" = ''
         ---
         name: tmux-debug
-        description: ${builtins.toJSON subagent.description}
+        description: ${builtins.toJSON (subagent.description kept)}
         tools: Bash, Read, Grep, Glob
         mcpServers:
-          - tmux-debug: {"command":"/bin/tmux-debug-mcp","type":"stdio"}
+          - tmux-debug: {"command":"/bin/tmux-debug-mcp","env":{"TMUX_DEBUG_KEEP":"30m"},"type":"stdio"}
         ---
-        ${subagent.prompt config}'';
+        ${subagent.prompt kept}'';
+    };
+    testWhatEndsWhenIsSaid = {
+      expr = map (told: [
+        (lib.hasInfix "ends with it." (subagent.description told))
+        (lib.hasInfix "ends with you" (subagent.prompt told))
+        (lib.hasInfix "30m" (subagent.prompt told))
+      ]) [ config kept ];
+      expected = [ [ true true false ] [ false false true ] ];
     };
     testMainSessionHasTheServer = {
       expr = homeOf { servers.tmux-debug = config; };
@@ -256,16 +267,15 @@ in
       expected.".claude.json" = builtins.toJSON answered;
     };
     testPromptIsForTheToolsets = {
-      expr = map (toolsets: subagent.prompt { env.TMUX_DEBUG_TOOLSETS = toolsets; }) [
-        ""
-        "terminal, debug"
-        "tmux"
-      ];
-      expected = map builtins.readFile [
-        ../../lib/mcp/tmux/subagent.md
-        ../../lib/mcp/tmux/subagent.md
-        ../../lib/mcp/tmux/subagent-other.md
-      ];
+      expr = lib.mapAttrsToList (
+        toolsets: prompt:
+        lib.hasPrefix (builtins.readFile prompt) (subagent.prompt { env.TMUX_DEBUG_TOOLSETS = toolsets; })
+      ) {
+        "" = ../../lib/mcp/tmux/subagent.md;
+        "terminal, debug" = ../../lib/mcp/tmux/subagent.md;
+        "tmux" = ../../lib/mcp/tmux/subagent-other.md;
+      };
+      expected = [ true true true ];
     };
     testPromptIsShort = {
       expr = builtins.stringLength (subagent.prompt { }) <= 1500;

@@ -7,6 +7,7 @@ import os
 import resource
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -418,13 +419,30 @@ def test_subagent_has_the_prompt_that_nix_gives_it(toolsets: str, prompt: str) -
     of_nix = ROOT / "lib/mcp/tmux" / prompt
     if not of_nix.exists():
         pytest.skip("Nix builds without its own files")
-    text = AGENT.merged("", PROGRAM, ["--toolsets", toolsets])
+    definition = (ROOT / "lib/mcp/tmux/default.nix").read_text()
+    for keep in ([], ["--keep", "2h"]):
+        options = ["--toolsets", toolsets, *keep]
 
-    assert text.endswith(f"---\n{of_nix.read_text()}")
-    assert AGENT.entry(text) == typed([*PROGRAM, "--toolsets", toolsets])
-    [description] = [line for line in text.splitlines() if line.startswith("description: ")]
-    description = json.loads(description.removeprefix("description: "))
-    assert description in (ROOT / "lib/mcp/tmux/default.nix").read_text()
+        text = AGENT.merged("", PROGRAM, options)
+
+        assert AGENT.entry(text) == typed([*PROGRAM, *options])
+        front, prompt_given = text.split("---\n", 2)[1:]
+        assert prompt_given.startswith(of_nix.read_text())
+        said = prompt_given.removeprefix(of_nix.read_text())
+        [description] = [line for line in front.splitlines() if line.startswith("description: ")]
+        first, _, last = json.loads(description.removeprefix("description: ")).rpartition("What ")
+        for sentence in (first, f"What {last}", said):
+            assert sentence.replace("2h", "${keepOf config}") in definition
+        assert ("2h" in said) is ("2h" in last) is bool(keep)
+
+
+def test_programs_of_a_new_subagent_outlive_it() -> None:
+    slot = replace(AGENT, defaults=agent_file.OPTIONS)
+
+    assert slot.entry(slot.merged("", PROGRAM, None)) == typed([*PROGRAM, "--keep", "30m"])
+    assert slot.entry(slot.merged("", PROGRAM, [])) == typed(PROGRAM)
+    old = slot.merged("", PROGRAM, ["--audit", "a"])
+    assert slot.merged(old, PROGRAM, None) == old
 
 
 def test_prompt_of_a_subagent_stays_when_its_command_changes() -> None:
@@ -432,7 +450,11 @@ def test_prompt_of_a_subagent_stays_when_its_command_changes() -> None:
 
     after = AGENT.merged(text, ["/new/tmux-debug-mcp"], ["--keep", "60m"])
 
-    assert after == text.replace("/opt/bin/", "/new/").replace("[]", '["--keep", "60m"]')
+    assert after == (
+        text.replace("/opt/bin/", "/new/")
+        .replace("[]", '["--keep", "60m"]')
+        .replace(agent_file._ENDS, agent_file._KEPT.format("60m"))
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,21 @@ from .editing import Entry, Keys, UneditedError
 from .programs import split, words_of
 from .yaml_file import scalar
 
-# Nix has its own copy of this in lib/mcp/tmux.
-_DESCRIPTION = "Debugs a running program in terminals. Give it the symptom and a start command."
+# What it starts outlives it for a while, so that others can use it.
+OPTIONS = ("--keep", "30m")
+# Nix has its own copies of these in lib/mcp/tmux: without --keep, and with it.
+_DESCRIPTION = "Debugs a running program in terminals. Give it the symptom and a start command. {}"
+_ENDS = "What it starts ends with it."
+_KEPT = "What it leaves running ends {} after its last use."
+_PROMPT_ENDS = (
+    "What you start ends with you: don't tell anybody to use it. If you find what you did not "
+    "start, another subagent shares your server, and all ends when one of you does: report that "
+    "each needs a name of its own.\n"
+)
+_PROMPT_KEPT = (
+    "What you leave running goes on, and ends {} after its last use: say what runs where, and how "
+    "to end it (`tmux-debug kill NAME`). What runs without your doing is another's: leave it.\n"
+)
 _FRONT = """\
 ---
 name: {name}
@@ -72,20 +85,27 @@ def remove(_: str, __: Keys, ___: Entry) -> str:
 
 
 def _front(name: str, entry: Entry) -> str:
+    keep = _option(entry, "keep")
     return _FRONT.format(
         name=name,
-        description=_DESCRIPTION,
+        description=_DESCRIPTION.format(_KEPT.format(keep) if keep else _ENDS),
         command=scalar(entry["command"]),
         arguments=scalar(entry["args"]),
     )
 
 
 def _prompt(entry: Entry) -> str:
-    """Return the prompt for the toolsets that an entry's options choose."""
+    """Return the prompt for the toolsets that an entry's options choose, and what ends when."""
+    toolsets, keep = _option(entry, "toolsets"), _option(entry, "keep")
+    has_debug = "debug" in (toolset.strip() for toolset in toolsets.split(","))
+    prompt = (_PROMPT if has_debug else _PROMPT_OF_OTHERS).read_text()
+    return prompt + (_PROMPT_KEPT.format(keep) if keep else _PROMPT_ENDS)
+
+
+def _option(entry: Entry, name: str) -> str:
+    """Return what an entry's options give for one of them, or its default."""
     parts = split(words_of(entry))
     try:
-        toolsets = parse(parts[1] if parts else [], {})[0]["toolsets"]
+        return str(parse(parts[1] if parts else [], {})[0][name])
     except OptionError:  # the entry was made by hand
-        toolsets = value_of("toolsets", {})
-    has_debug = "debug" in (toolset.strip() for toolset in toolsets.split(","))
-    return (_PROMPT if has_debug else _PROMPT_OF_OTHERS).read_text()
+        return str(value_of(name, {}))

@@ -9,7 +9,7 @@ from functools import partial
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OptionError, checked, parse_all
-from tmux_debug_mcp.own_command import own_program
+from tmux_debug_mcp.own_command import own_command, own_program
 from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.parsing import parser_of
@@ -54,7 +54,8 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     )
     made.epilog = (
         "Everything after -- is passed to tmux-debug-mcp as options, such as: -- --keep 60m. "
-        "Without --, an existing entry keeps its options. The exit status is 3 if config can't "
+        "Without --, an existing entry keeps its options, and a new subagent gets --keep 30m, so "
+        "that what it starts outlives it. The exit status is 3 if config can't "
         "make the change and prints what to do instead."
     )
     clients = (*CLIENTS, _NIX)
@@ -130,11 +131,11 @@ class _Setup:
         shape = partial(client.shape, name)
         if self._scope in own_scopes:
             self._path = homes.agents / f"{name}.md"
-            self._slot = Slot(agent_file, ("mcpServers", name), shape)
+            self._slot = Slot(agent_file, ("mcpServers", name), shape, agent_file.OPTIONS)
         else:
             self._path = client.places[self._scope](homes)
             self._slot = Slot(client.language, (client.key, name), shape)
-        self._title = client.title
+        self._title, self._permission = client.title, client.permission
         self._is_rewritten_by_client = bool(own_scopes) and self._scope == "user"
 
     def run(self) -> int:
@@ -164,16 +165,17 @@ class _Setup:
         if self._scope == _COMMAND:
             _print(line)
             return
-        self._show_entry(words)
+        self._show_entry(program)
         if self._slot.language is not yaml_file:
             _print(f"Or let config write it:\n\n{self._own_line(program)}")
         if self._is_rewritten_by_client:
             _print(f"\nClaude Code also writes to this file. Let it add the entry:\n\n{line}")
         _print_note(program)
 
-    def _show_entry(self, words: list[str]) -> None:
+    def _show_entry(self, program: programs.Program) -> None:
         place = "" if self._scope == _SUBAGENT else f", at {'.'.join(self._slot.keys)}"
-        _print(f"Put this in {self._path}{place}:\n\n{self._slot.only(words)}")
+        entry = self._slot.only(list(program.words), self._options)
+        _print(f"Put this in {self._path}{place}:\n\n{entry}")
 
     def _write(self, program: programs.Program) -> int:
         file = self._read()
@@ -182,7 +184,7 @@ class _Setup:
             after = self._slot.merged(before, list(program.words), self._options)
         except EditError as error:
             self._leave(error)
-            self._show_entry([*program.words, *(self._options or [])])
+            self._show_entry(program)
             if self._options is None and self._arguments.name in before:
                 _print("If the entry that is there has options of the server, keep them.")
             return _BY_HAND
@@ -193,8 +195,10 @@ class _Setup:
         if self._is_rewritten_by_client:
             _print("Claude Code also writes to this file. Check for the entry: claude mcp list")
         _print_note(program)
-        who = f"Let the subagent {self._arguments.name} do this: " * (self._scope == _SUBAGENT)
+        name = self._arguments.name
+        who = f"Let the subagent {name} do this: " * (self._scope == _SUBAGENT)
         _print(f"Restart {self._title}, then ask it:\n\n{who}{_FIRST_TASK}")
+        _print(f"\n{self._permission.format(name)} To check the entry: {own_command()} doctor")
         return 0
 
     def _remove(self) -> int:

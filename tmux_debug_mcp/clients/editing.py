@@ -4,7 +4,7 @@ Only what is certainly ours is changed, and each result is read again: all else 
 Where that can't be had, the text is left to the person. No I/O.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -60,16 +60,21 @@ class Language(Protocol):
 class Slot:
     """Where our entry is in a file: its language, the keys that lead to the entry, and its look.
 
-    `shape` returns the entry that starts a command.
+    `shape` returns the entry that starts a command. A new one has the `defaults` as options, unless
+    others are given.
     """
 
     language: Language
     keys: Keys
     shape: Callable[[list[str]], Entry]
+    defaults: Sequence[str] = ()
 
-    def only(self, words: list[str]) -> str:
-        """Return a file that contains only the entry that starts a command."""
-        return self.language.put("", self.keys, self.shape(words))
+    def only(self, program: list[str], options: list[str] | None) -> str:
+        """Return a file that contains only a new entry."""
+        return self.language.put("", self.keys, self._new(program, options))
+
+    def _new(self, program: list[str], options: list[str] | None) -> Entry:
+        return self.shape([*program, *(self.defaults if options is None else options)])
 
     def entry(self, text: str) -> Any:  # noqa: ANN401  a file may contain anything
         """Return what is in the place of our entry, None if nothing is."""
@@ -82,7 +87,7 @@ class Slot:
         """
         existing = self.entry(text)
         if existing is None:
-            return self._changed(text, self.keys, self.shape([*program, *(options or [])]))
+            return self._changed(text, self.keys, self._new(program, options))
         present = options_of(existing)
         wanted = self.shape([*program, *(present if options is None else options)])
         for key in _COMMAND_KEYS:

@@ -98,6 +98,7 @@ class Client:
         key: The key of the object that contains its servers.
         shape: Returns the entry of a server of this name that starts a command.
         others: Returns what it reads besides the files in `places`.
+        permission: How a user allows the tools of a server of the name `{}`.
     """
 
     title: str
@@ -107,6 +108,7 @@ class Client:
     key: str = "mcpServers"
     shape: Callable[[str, list[str]], Entry] = _typed
     others: Callable[[Homes], list[Source]] = lambda _: []
+    permission: str = "{} may have to be allowed there."
 
     def sources(self, homes: Homes) -> list[Source]:
         """Return everything that it reads, the user's own first, without duplicates."""
@@ -155,6 +157,10 @@ CLIENTS = {
         # The scopes subagent and command are not in this table.
         {"user": _claude_user, "project": lambda homes: homes.project / ".mcp.json"},
         others=_others_of_claude,
+        permission=(
+            "Claude Code asks before it uses a tool. To allow them all, add mcp__{} to "
+            "permissions.allow in ~/.claude/settings.json."
+        ),
     ),
     "codex": Client(
         "Codex",
@@ -175,6 +181,10 @@ CLIENTS = {
             "project": lambda homes: homes.project / ".gemini/settings.json",
         },
         shape=_plain,
+        permission=(
+            "Gemini CLI starts servers only in folders that you trust, and asks before it uses a "
+            'tool. To allow them all, add "trust": true to the entry of {}.'
+        ),
     ),
     "opencode": Client(
         "OpenCode",

@@ -9,6 +9,11 @@ let
   inherit (pkgs) lib;
   inherit (import ../../options.nix { inherit lib; }) checked;
   inherit (import ./options.nix { inherit lib; }) options variables;
+
+  keepOf = config: config.env.${variables.keep} or "";
+  ifKept =
+    config: kept: ends:
+    if keepOf config == "" then ends else kept;
 in
 {
   name = "tmux-debug";
@@ -24,10 +29,15 @@ in
   # What `mkServerConfig` takes, as options of modules.
   inherit options;
 
-  # A subagent that has this server to itself: what others are told of it, the tools that it has
-  # besides, and its prompt, which depends on how the server is started.
+  # A subagent that has this server to itself: what others are told of it, what is in the server's
+  # environment unless an option says otherwise, the tools that it has besides, and its prompt. What
+  # it starts outlives it for a while, so that others can use it.
   subagent = {
-    description = "Debugs a running program in terminals. Give it the symptom and a start command.";
+    description =
+      config:
+      "Debugs a running program in terminals. Give it the symptom and a start command. "
+      + ifKept config "What it leaves running ends ${keepOf config} after its last use." "What it starts ends with it.";
+    env.${variables.keep} = "30m";
     tools = [
       "Bash"
       "Read"
@@ -42,7 +52,12 @@ in
         names = lib.splitString "," (builtins.replaceStrings [ " " ] [ "" ] toolsets);
       in
       # The first names tools of the toolset debug.
-      builtins.readFile (if lib.elem "debug" names then ./subagent.md else ./subagent-other.md);
+      builtins.readFile (if lib.elem "debug" names then ./subagent.md else ./subagent-other.md)
+      + ifKept config ''
+        What you leave running goes on, and ends ${keepOf config} after its last use: say what runs where, and how to end it (`tmux-debug kill NAME`). What runs without your doing is another's: leave it.
+      '' ''
+        What you start ends with you: don't tell anybody to use it. If you find what you did not start, another subagent shares your server, and all ends when one of you does: report that each needs a name of its own.
+      '';
   };
 
   /**
