@@ -397,7 +397,7 @@ class TestAttach:
         person.sees("99")
         assert "FIRST" not in person.seen
         person.types(key)
-        person.sees("web: scrolled back; PgUp and PgDn scroll, q returns")
+        person.sees("web: scrolled back; q returns, PgUp and PgDn scroll")
 
         for _ in range(5):
             person.types(b"\x1b[5~")
@@ -453,7 +453,7 @@ class TestAttach:
 
             person.sees(f"{name}: exited with code 3 after ")
             person.sees("FATAL last")
-            person.sees("PgUp and PgDn scroll, q leaves")
+            person.sees("q leaves, PgUp and PgDn scroll")
             person.types(b"q")
 
             assert person.process.wait(60) == 0

@@ -113,7 +113,7 @@ class PersonsSession:
             ("copy-mode", "-q", "-t", target),
             copy if self.shows_end else (*copy, "-eu"),
             *_at_bottom(
-                target, f"{self._pane.name}: {does}; PgUp and PgDn scroll, q {ends}", self._keys
+                target, f"{self._pane.name}: {does}; q {ends}, PgUp and PgDn scroll", self._keys
             ),
         )
 
