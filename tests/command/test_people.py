@@ -418,6 +418,7 @@ class TestAttach:
         person.sees("scrolled back")
         person.presses("w")
         person.sees("you have the keyboard")
+        person.forgets()
         person.types(PREFIX + b"\x1b[5~")
         person.sees("scrolled back")
         assert person.leaves() == 0
