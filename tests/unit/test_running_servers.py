@@ -257,3 +257,18 @@ class TestDirectoryThatOthersCanFill:
         assert str(runtime) in listed
         assert str(shared) not in listed
         assert "/tmp" not in listed  # noqa: S108
+
+
+def test_server_waits_for_those_who_look_whether_it_lives(tmp_path: Path) -> None:
+    looking = servers.hold(str(tmp_path), is_shared=True)
+    locked: list[int] = []
+    starting = threading.Thread(target=lambda: locked.append(servers.hold(str(tmp_path))))
+    starting.start()
+    starting.join(0.1)
+    assert starting.is_alive()
+
+    os.close(looking)
+    starting.join(60)
+
+    assert servers.is_held(str(tmp_path))
+    os.close(locked[0])

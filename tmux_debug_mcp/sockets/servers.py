@@ -196,17 +196,18 @@ def hold(directory: str, *, is_shared: bool = False) -> int:
     """Lock a directory as that of a living server; the kernel unlocks it when the server ends.
 
     A shared lock keeps the directory of a killed server from being removed; to others, the server
-    is still a killed one.
+    is still a killed one. It is also what those have for a moment who look whether a server lives,
+    so a server waits for its own lock.
 
     Return a descriptor, which the caller owns. Closing it unlocks.
 
     Raises:
-        BlockingIOError: Another process has locked it, such as a living server.
+        BlockingIOError: A living server has locked it, and the lock is to be shared.
         OSError: There is no such directory.
     """
     fd = os.open(directory, _OPEN_DIRECTORY)
     try:
-        fcntl.flock(fd, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB if is_shared else fcntl.LOCK_EX)
     except OSError:
         os.close(fd)
         raise
