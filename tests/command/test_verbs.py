@@ -177,8 +177,8 @@ def test_keys_that_are_refused_are_told_as_the_words_that_type_them(shell: Shell
     refused = shell.run("send", "sh", "C-c echo it  works Enter")
     [advice] = re.findall("Give separate words: (.*); or use --literal ", refused.stderr)
 
-    assert (refused.returncode, advice) == (125, "C-c 'echo it  works' Enter")
-    assert "it works" in shell.out("send", "sh", *shlex.split(advice), "--wait-for", "^it works")
+    assert (refused.returncode, advice) == (125, "tmux-debug send sh C-c 'echo it  works' Enter")
+    assert "it works" in shell.out(*shlex.split(advice)[1:], "--wait-for", "^it works")
 
 
 def test_what_was_done_is_said_where_it_is_not_all_that_was_asked_for(shell: Shell) -> None:
@@ -206,7 +206,7 @@ def test_key_among_literal_words_is_refused_and_nothing_is_typed(shell: Shell) -
     done = shell.run("send", "cat", "!1", "Enter", "--literal")
 
     assert done.returncode == 125
-    assert done.stderr.startswith("tmux-debug: 'Enter' is a key name, but with literal it would")
+    assert done.stderr.startswith("tmux-debug: 'Enter' is a key name, but with --literal it ")
     assert shell.out("capture", "cat") == ""
     assert shell.out("send", "cat", "!1", "Enter").splitlines() == ["!1", "!1"]
 

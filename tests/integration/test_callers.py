@@ -309,7 +309,7 @@ async def test_match_in_what_was_shown_says_how_old_it_is_and_where_to_go_on(
     assert int(old[2]) == facts["new_from"] == len("change\r\n")
     stopped = {"pattern": "never", "stop_pattern": "change"}
     blocks = await one.blocks("wait", pane_id="debug-1", **stopped)
-    assert "; stop_pattern matched output from " in blocks[-1]
+    assert "; stop pattern matched output from " in blocks[-1]
     # To the other client, it is new.
     assert "; matched; cursor" in (await other.blocks("wait", pane_id="debug-1", pattern="ch"))[-1]
 

@@ -135,7 +135,7 @@ async def test_stop_pattern_stops_between_steps_and_says_at_which(tools: Tools) 
         timeout_s=PATIENCE_S,
     )
     assert blocks[0] == (
-        "Sent 2 of 3 steps to pane 'debug-1'. Step 3 was not sent: stop_pattern matches."
+        "Sent 2 of 3 steps to pane 'debug-1'. Step 3 was not sent: stop pattern matches."
     )
     assert facts["reason"] == "stopped"
     assert "three" not in await tools.capture("debug-1")

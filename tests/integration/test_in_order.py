@@ -153,9 +153,9 @@ def test_lines_are_marked_that_may_stand_elsewhere(lines: list[Printed], unsure:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"since": 5}, "Parameter 'since' is for one pane. Give one pane, or omit 'since'."),
+        ({"since": 5}, "Parameter 'since' is for one pane. Give one pane, or omit it."),
         ({"view": "screen"}, "Parameter 'view' is for one pane."),
-        ({"context": 1}, "Parameter 'context' is for lines that match. Give 'pattern', too."),
+        ({"context": 1}, "Parameter 'context' is for lines that match. Give "),
         ({"pane_id": ["web", "wbe"]}, "Pane 'wbe' not found."),
         ({"pane_id": []}, "Parameter 'pane_id' is []."),
         ({"pattern": "("}, "is not an RE2 regular expression"),

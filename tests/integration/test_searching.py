@@ -99,7 +99,7 @@ async def test_search_begins_at_a_cursor(tools: Tools) -> None:
         ({"view": "screen", "lines": 5}, "or parameter 'lines'."),
         ({"view": "screen", "pattern": "lines"}, "or parameter 'pattern'."),
         ({"view": "rows"}, "It must be one of lines, screen, ansi"),
-        ({"context": 2}, "Give 'pattern', too."),
+        ({"context": 2}, "Give parameter 'pattern', too."),
         ({"pattern": "x", "since": 99}, "Parameter 'since' is 99, but the pane's cursor is"),
         ({"pattern": ""}, "Parameter 'pattern' is"),
     ],

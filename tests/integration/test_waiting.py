@@ -144,7 +144,7 @@ async def test_stop_pattern_ends_the_wait_where_it_comes_first(tools: Tools) -> 
     _, meta, status = await wait(tools, pane_id, pattern="ready", stop_pattern="error|panic")
 
     assert meta["reason"] == "stopped"
-    assert "; stop_pattern matched; " in status
+    assert "; stop pattern matched; " in status
     assert (await wait(tools, pane_id, pattern="error", stop_pattern="ready"))[1][
         "reason"
     ] == "matched"

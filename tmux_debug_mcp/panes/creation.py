@@ -200,7 +200,8 @@ def directory(base: str | Path, cwd: str | None) -> Path:
     path = path_of(base, cwd)
     if cwd is None and not os.path.isdir(path):
         raise ArgumentError(
-            f"The directory that panes start in is gone: {path}. Make it again, or give 'cwd'."
+            f"The directory that panes start in is gone: {path}. Make it again, or give parameter "
+            "'cwd'."
         )
     if not os.path.isdir(path):
         raise ArgumentError(
@@ -224,8 +225,8 @@ def check_size(new: NewPane) -> None:
     limit = os.sysconf("SC_ARG_MAX")
     if size > limit:
         raise ArgumentError(
-            f"Parameters 'command' and 'env' and the inherited environment have {size} bytes; "
-            f"the limit is {limit}. Put large values into files."
+            f"Parameter 'command', parameter 'env' and the inherited environment have {size} "
+            f"bytes; the limit is {limit}. Put large values into files."
         )
 
 

@@ -396,7 +396,7 @@ async def _wait_until(
     if is_now_ready and moment.activity:
         return moment.activity
     if moment.match:
-        raise _NotReadyError("stop_pattern matches")
+        raise _NotReadyError("stop pattern matches")
     if moment.ending:
         verb = "was " if moment.ending.was_killed else ""
         raise _NotReadyError(f"the program {verb}{moment.ending}")

@@ -65,14 +65,14 @@ def _check(arguments: CapturePane) -> None:
                 f"it, or parameter '{other}'."
             )
     if "context" in given and "pattern" not in given:
-        raise ArgumentError("Parameter 'context' is for lines that match. Give 'pattern', too.")
+        raise ArgumentError(
+            "Parameter 'context' is for lines that match. Give parameter 'pattern', too."
+        )
     if isinstance(arguments.pane_id, str):
         return
     for other in ("since", "view"):
         if other in given:
-            raise ArgumentError(
-                f"Parameter '{other}' is for one pane. Give one pane, or omit '{other}'."
-            )
+            raise ArgumentError(f"Parameter '{other}' is for one pane. Give one pane, or omit it.")
 
 
 async def _last_lines(pane: Readable, session: CallerSession, arguments: CapturePane) -> Answer:

@@ -130,8 +130,8 @@ async def send_keys(engine: Engine, session: CallerSession, given: SendKeys) -> 
         if not given.secret:
             raise
         raise KeysError(
-            "The secret keys can't be typed as they are. Set literal, and send key names in a "
-            "separate call."
+            "The secret keys can't be typed as they are. Set literal, and send key names "
+            "separately."
         ) from None
     step_timeout_s = DEFAULT_TIMEOUT_S if given.timeout_s is None else given.timeout_s
     matcher = conditions.matcher() if conditions else None
@@ -334,7 +334,7 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
 async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait) -> Answer:
     is_one = isinstance(arguments.pane_id, str) or len(arguments.pane_id) == 1
     if arguments.since is not None and not is_one:
-        raise ArgumentError("Parameter 'since' is for one pane. Give one pane, or omit 'since'.")
+        raise ArgumentError("Parameter 'since' is for one pane. Give one pane, or omit it.")
     given = (arguments.pattern, arguments.stop_pattern, arguments.gone)
     others = (arguments.idle_s, arguments.port)
     if arguments.show is not None:

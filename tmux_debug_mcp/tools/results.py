@@ -29,7 +29,7 @@ _NO_MATCH = "no line matches"
 _MAX_ADDRESSES = 4
 _REASON_REMARKS = {
     Reason.MATCHED: "matched",
-    Reason.STOPPED: "stop_pattern matched",
+    Reason.STOPPED: "stop pattern matched",
     Reason.GONE: "nothing matches `gone` any more",
     Reason.REST: "at rest",
     Reason.FLOODED: "wait ended: more was printed than the log keeps",

@@ -94,7 +94,7 @@ class Verbs:
         except ToolError as error:
             # An argument may be the secret, in the wrong place.
             told = error.without_arguments() if is_secret else error
-            await send(caller, refused(in_verbs(str(told), VERBS[request.verb])))
+            await send(caller, refused(in_verbs(str(told), request)))
             return
         known = {pane.id for pane in self._engine.panes}
         output = None

@@ -118,9 +118,8 @@ def output_of(
         return Output(terminal_json(orjson.dumps(line)) + "\n", "", status)
     if request.verb == "call":  # in the words of tools, as typed
         return refused("\n".join(texts)) if result.is_error else Output(_lines(texts), "", status)
-    verb = VERBS[request.verb]
     if result.is_error:
-        return refused(in_verbs("\n".join(texts), verb))
+        return refused(in_verbs("\n".join(texts), request))
     if request.verb == "list":
         return _listed(request, texts[0], status)
     confirmation = texts.pop(0) if request.verb in _CONFIRMED else ""
@@ -158,7 +157,7 @@ def _telling_ends(request: Request, facts: Mapping[str, Any]) -> Request:
 def _listed(request: Request, text: str, status: int) -> Output:
     """Return what `list` prints: rows as JSON, and how many it leaves out."""
     if not text.startswith("["):  # without panes, the result is a sentence
-        return printed(request, "[]\n", [in_verbs(text, VERBS["list"])], status)
+        return printed(request, "[]\n", [in_verbs(text, request)], status)
     rows = orjson.loads(text)
     listed = [row for row in rows if request.lists_all or not has_ended(row)]
     left_out = len(rows) - len(listed)

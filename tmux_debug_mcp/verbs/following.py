@@ -40,7 +40,6 @@ from tmux_debug_mcp.vt.rows import Line
 
 from .answers import DONE, OTHERWISE, TIMED_OUT, Output, refused
 from .parsing import Request, in_verbs
-from .registry import VERBS
 
 # How many lines come first, as with tail(1).
 _LAST_LINES = 10
@@ -97,7 +96,7 @@ async def answer(
     try:
         await records.answered(call, followed, text_for)
     except ToolError as error:
-        return refused(in_verbs(text_for(error), VERBS[request.verb]))
+        return refused(in_verbs(text_for(error), request))
     return Output("", "", status)
 
 

@@ -27,14 +27,18 @@ from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 # The name of a parameter in a description. One without an underscore may be an ordinary word.
 _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 # The same in an error, which also quotes what was given.
-_SUBJECT = re.compile(r"[Pp]arameters? '(\w+)'")
+_SUBJECT = re.compile(r"[Pp]arameter '(\w+)(\.\w+)?'")
 _IN_ERROR = re.compile(r"(?<![\w'])(?:pane_id|timeout_s|idle_s|wait_for|stop_pattern)(?![\w'])")
-# What errors say of `keys` and its switches, in the words of a shell. An array is in JSON.
+# What else errors say to a model, in the words of a person's shell.
 _STEPS = re.compile(r"Give an array of steps: (\[.*\]); or set literal")
 _IN_A_SHELL = {
     "Give the array itself": "Give its strings as separate words",
+    "a string or an array of ": "",
+    ", each a string.": " words.",
     "set literal": "use --literal",
     "Set literal": "Use --literal",
+    "Ask the user to look": "Look",
+    "Ask the user to check": "Check",
 }
 _PATTERNS = {"show", "stop_pattern", "wait_for"}
 # Marks a word that argparse must not take for a flag. No argument of a process contains it.
@@ -187,7 +191,7 @@ def check(words: Sequence[str], cwd: str) -> Request:
     try:
         check_arguments(request.verb, request.arguments, cwd)
     except ArgumentError as error:
-        raise UsageError(in_verbs(str(error), VERBS[request.verb])) from None
+        raise UsageError(in_verbs(str(error), request)) from None
     return request
 
 
@@ -385,20 +389,22 @@ def flag_of(parameter: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def in_verbs(text: str, verb: Verb) -> str:
+def in_verbs(text: str, request: Request) -> str:
     """Return a sentence of ours with verbs, flags and words in place of tools and parameters."""
-    words = {one.name: one.value for one in parameters_of_tool(verb) if one.is_required}
+    parameters = parameters_of_tool(VERBS[request.verb])
+    words = {one.name: one.value for one in parameters if one.is_required}
 
     def typed(parameter: str) -> str:
         return words.get(parameter) or flag_of(parameter)
 
     found = _STEPS.search(text)
     if found:
-        separate = f"Give separate words: {_separate_words(json.loads(found[1]))}; or use --literal"
-        return f"{text[: found.start()]}{separate}{text[found.end() :]}"
+        line = f"tmux-debug send {shlex.quote(request.arguments['pane_id'])}"
+        separate = f"{line} {_separate_words(json.loads(found[1]))}; or use --literal"
+        return f"{text[: found.start()]}Give separate words: {separate}{text[found.end() :]}"
     for ours, in_a_shell in _IN_A_SHELL.items():
         text = text.replace(ours, in_a_shell)
-    text = _SUBJECT.sub(lambda found: typed(found[1]), text)
+    text = _SUBJECT.sub(lambda found: typed(found[1]) + (found[2] or "").replace(".", " "), text)
     text = _IN_ERROR.sub(lambda found: typed(found[0]), text)
     for tool in TOOLS:
         text = text.replace(tool.tool, f"tmux-debug {tool.name}")

@@ -28,7 +28,6 @@ from tmux_debug_mcp.vt.sizes import Size, size_of
 
 from .answers import DONE, Output, refused, send
 from .parsing import Request, in_verbs
-from .registry import VERBS
 
 
 async def answer(
@@ -65,7 +64,7 @@ async def answer(
             case _:
                 await visit.attach()
     except ToolError as error:
-        await send(caller, refused(in_verbs(visit.text_for(error), VERBS[request.verb])))
+        await send(caller, refused(in_verbs(visit.text_for(error), request)))
 
 
 async def secret_of(caller: Caller, question: str) -> str:

@@ -137,7 +137,7 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
     try:
         given = Parser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
     except ArgumentError as error:
-        raise CommandError(in_verbs(str(error), verb)) from None
+        raise CommandError(in_verbs(str(error), request)) from None
     lines = given.get("lines", LAST_LINES)
 
     async def captured(pane: Pane) -> str:

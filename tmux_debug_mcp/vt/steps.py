@@ -354,10 +354,9 @@ def _reject_keys(strings: Sequence[str], argument: str) -> None:
     key = next((string for string in strings if key_name(string)), None)
     if key:
         raise KeysError(
-            f"'{key}' is a key name, but with {argument} it would be typed as text, like every "
-            f"other string of this call. A line feed at the end of the text is Enter in the same "
-            f"write. Send other keys in a call without {argument}. To type the name itself, send "
-            "it alone."
+            f"'{key}' is a key name, but with parameter '{argument}' it would be typed as text, "
+            "like the rest. A line feed at the end of the text is Enter in the same write. Send "
+            "other keys separately. To type the name itself, send it alone."
         )
 
 
