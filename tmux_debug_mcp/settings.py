@@ -29,7 +29,7 @@ _SESSION_SIZE = f"{SESSION_COLUMNS}x{SESSION_ROWS}"
 # Who may type where hidden input is awaited.
 _ANYONE = "anyone"
 _PERSON = "person"
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MAX_KEEP_S = 30 * 86_400
 
 
@@ -239,19 +239,15 @@ def _current_directory() -> Path:
 
 
 def duration_s(text: str) -> float | None:
-    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`; None if it isn't one.
-
-    Neither zero nor more than 30 days is one.
-    """
-    found = re.fullmatch(r"([0-9]{1,9})([smhd])", text)
-    seconds = int(found[1]) * _UNITS_S[found[2]] if found else 0
-    return seconds if 0 < seconds <= _MAX_KEEP_S else None
+    """Return the seconds of a time: `10`, `0.5`, `90s`, `60m`, `2h`, `1d`; None if it isn't one."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})([smhd]?)", text)
+    return float(found[1]) * _UNITS_S[found[2]] if found else None
 
 
 def seconds_of(keep: str) -> float:
     """Return the seconds of `--keep`, or raise StartError."""
     seconds = duration_s(keep)
-    if seconds:
+    if seconds and seconds <= _MAX_KEEP_S:
         return seconds
     raise StartError(
         f"--keep (TMUX_DEBUG_KEEP) is '{keep}'. Give a time such as 90s, 60m, 2h or 1d, of at most "

@@ -259,3 +259,22 @@ def test_verb_that_only_prints_is_not_quiet_and_says_what_leaves_out_the_rest(
 def test_events_are_followed_as_lines_and_not_otherwise(flag: str) -> None:
     with pytest.raises(UsageError, match=r"^--follow prints lines as they come\. Omit "):
         parse(["wait", "web", "--follow", flag], {})
+
+
+@pytest.mark.parametrize(
+    ("word", "seconds"),
+    [("10", 10), ("0.5", 0.5), (".5", 0.5), ("0", 0), ("10s", 10), ("1.5m", 90), ("1h", 3600)],
+)
+def test_time_is_in_seconds_or_has_a_unit(word: str, seconds: float) -> None:
+    given = parse(
+        ["wait", "web", "--timeout", word, "--idle", word, "--follow", f"--every={word}"], {}
+    )
+    assert (given.arguments["timeout_s"], given.arguments["idle_s"], given.every_s) == (
+        seconds,
+    ) * 3
+
+
+@pytest.mark.parametrize("word", ["x", "", "-1", "1e3", "nan", "10 s", "10w", "m"])
+def test_what_is_no_time_is_refused(word: str) -> None:
+    with pytest.raises(UsageError, match=r"--timeout: '.*' is not a time\. Give 10, 0\.5, 90s, "):
+        parse(["wait", "web", f"--timeout={word}"], {})

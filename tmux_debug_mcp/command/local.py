@@ -51,7 +51,8 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
         pid = message["pid"]
         text = f"Started server {pid}." if is_new else f"Server {pid} is already running.{remark}"
         if is_new or message["changed"]:
-            text += f" It ends after {keep or DEFAULT_KEEP} without use."
+            keep = keep or DEFAULT_KEEP
+            text += f" It ends after {keep}{'s' * keep[-1].isdigit()} without use."
         if is_export:
             write(1, f"export TMUX_DEBUG_SERVER={pid}\n")
         elif not _is_reached(pid, environ):

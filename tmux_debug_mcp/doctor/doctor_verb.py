@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from tmux_debug_mcp.options import value_of
+from tmux_debug_mcp.settings import duration_s
 from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
@@ -29,7 +30,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument("--tmux", metavar="PROGRAM", help="the tmux to check (TMUX_DEBUG_TMUX)")
     made.add_argument(
         "--timeout",
-        metavar="SECONDS",
+        metavar="TIME",
         type=_seconds,
         default=_TIMEOUT_S,
         help="time limit for the servers that it starts (default %(default)g)",
@@ -68,10 +69,7 @@ def _signals() -> Iterator[None]:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
+    seconds = duration_s(text) or 0.0
     if not 0 < seconds <= _MAX_TIMEOUT_S:
         raise argparse.ArgumentTypeError(
             f"'{text}' is not a time. Give more than 0 and at most {_MAX_TIMEOUT_S:g} seconds."

@@ -28,7 +28,7 @@ _MAX_PANES = 64
 
 
 def _timeout(description: str) -> Declaration:
-    return argument(description, "SECONDS", minimum=0, maximum=_MAX_TIMEOUT_S)
+    return argument(description, "TIME", minimum=0, maximum=_MAX_TIMEOUT_S)
 
 
 def _pattern(description: str) -> Declaration:
@@ -130,7 +130,7 @@ class Wait:
         str | None, _pattern("Until no row or unfinished line matches, e.g. 'Thinking'")
     ] = None
     idle_s: Annotated[
-        float | None, argument("Until no output for so many seconds", "SECONDS", minimum=0)
+        float | None, argument("Until no output for so many seconds", "TIME", minimum=0)
     ] = None
     port: _Port = None
     since: Annotated[

@@ -140,11 +140,13 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         _prints(given),
         lists_all=getattr(given, "all", False),
         follows=getattr(given, "follow", False),
-        every_s=_every_s(given),
+        every_s=getattr(given, "every", 0.0),
     )
 
 
 def _prints(given: argparse.Namespace) -> Prints:
+    if getattr(given, "every", 0.0) and not given.follow:
+        raise UsageError("--every is only for --follow. Give both.")
     chosen: set[Prints] = {*(given.prints or [Prints.ALL])}
     if given.prints and getattr(given, "follow", False):
         raise UsageError(
@@ -155,17 +157,6 @@ def _prints(given: argparse.Namespace) -> Prints:
             "-q, --text, --status and --json each say what is printed. Give one of them."
         )
     return chosen.pop()
-
-
-def _every_s(given: argparse.Namespace) -> float:
-    if getattr(given, "every", None) is None:
-        return 0.0
-    if not given.follow:
-        raise UsageError("--every is only for --follow. Give both.")
-    seconds = duration_s(given.every)
-    if not seconds:
-        raise UsageError(f"--every is '{given.every}'. Give a time such as 2s or 1m.")
-    return seconds
 
 
 def asks_for_help(words: Sequence[str]) -> bool:
@@ -383,6 +374,14 @@ def parameters_of_tool(verb: Verb) -> list[Parameter]:
     return parameters_of(getattr(debug_arguments, verb.arguments)) if verb.arguments else []
 
 
+def time_s(word: str) -> float:
+    """Return the seconds that a word of a command line stands for."""
+    seconds = duration_s(word)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"'{word}' is not a time. Give 10, 0.5, 90s, 10m or 1h.")
+    return seconds
+
+
 def flag_of(parameter: str) -> str:
     """Return the flag of a parameter: its name without a unit or a kind at the end."""
     name = parameter.removesuffix("_s").removesuffix("_id")
@@ -451,7 +450,7 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
         every = (
             "--follow prints at most one line per TIME, such as 2s, and how many events it skipped"
         )
-        parser.add_argument("--every", metavar="TIME", help=every)
+        parser.add_argument("--every", metavar="TIME", type=time_s, default=0.0, help=every)
     if verb.name == "list":
         ended = "also list the panes that have ended, after those that run"
         parser.add_argument("--all", action="store_true", help=ended)
@@ -524,7 +523,7 @@ def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
     elif kind == "object":
         options["action"] = "append"
     else:
-        options["type"] = {"integer": int, "number": float}.get(kind, str)
+        options["type"] = {"integer": int, "number": time_s}.get(kind, str)
     text = _help(parameter.schema)
     if name == "secret":
         text += ". It takes no KEYS: type a line that is asked for, or read from standard input"
@@ -548,6 +547,8 @@ def _help(schema: Mapping[str, Any]) -> str:
     """
     text = str(schema.get("description", "")).replace("%", "%%").removesuffix(", or an array")
     text = text.replace(", or an array of steps", "; each word is a step")
+    if schema.get("type") == "number":
+        text += "; or 10m, 1h"
     return _PARAMETER.sub(lambda found: flag_of(found[0]), text)
 
 
