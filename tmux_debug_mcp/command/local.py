@@ -35,6 +35,11 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     beside that one. With `--export`, standard output gets only a line for `eval` that names the
     server.
     """
+    if words and not words[0].startswith("-"):
+        raise CommandError(
+            f"start starts a server, and has no option '{words[0]}'. To start a command in a pane: "
+            "tmux-debug create COMMAND; again: tmux-debug restart PANE"
+        )
     is_export = "--export" in words
     options = [word for word in words if word != "--export"]
     try:
@@ -104,6 +109,11 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
 
     It must be named if it ends with an MCP client, or is another directory's.
     """
+    if words and not words[0].startswith("-"):
+        raise CommandError(
+            "stop ends the server of this directory. To end a pane: tmux-debug kill PANE; another "
+            "server: tmux-debug --server PID stop"
+        )
     flags("stop", words)
     try:
         server = server_for(environ, CHANGES)

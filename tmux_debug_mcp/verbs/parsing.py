@@ -48,10 +48,17 @@ SHELLS = ("bash", "zsh", "fish")
 
 # Words that people try, and the command that does it.
 _OTHER_WORDS = {
-    "type": "send PANE 'text' Enter",
-    "signal": "send PANE SIGTERM",
+    "exec": "run COMMAND",
+    "log": "capture PANE",
+    "logs": "capture PANE",
+    "ls": "list",
+    "new": "create COMMAND",
     "read": "capture PANE",
-    "exec": "run 'command'",
+    "signal": "send PANE SIGTERM",
+    "status": "ps",
+    "tail": "capture --follow PANE",
+    "type": "send PANE 'text' Enter",
+    "version": "--version",
 }
 
 
@@ -218,11 +225,17 @@ def verb_of(words: Sequence[str]) -> Verb:
     kind, known = "Verb", list(VERBS)
     if name.startswith("-"):
         kind, known = "Flag", ["--server", "--version", "--help"]
-    near = nearest(name.partition("=")[0], known)
+    near = _near(name.partition("=")[0], known)
     advice = f"Did you mean {near}?" if near else "tmux-debug --help lists all verbs."
     if name in _OTHER_WORDS:
         advice = f"Use: tmux-debug {_OTHER_WORDS[name]}"
     raise UsageError(f"{kind} '{name}' is unknown. {advice}")
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    """Return the known word that a wrong one resembles, or the only flag that has its letter."""
+    begun = [one for one in known if re.fullmatch("-[a-zA-Z]", word) and one[2] == word[1].lower()]
+    return nearest(word, known) or (begun[0] if len(begun) == 1 else "")
 
 
 @functools.cache
@@ -344,7 +357,7 @@ class VerbParser(argparse.ArgumentParser):
                 f"{flag} prints nothing but errors, and {verb} only prints. Use --text to leave "
                 f"out the {left_out}."
             )
-        near = nearest(flag, self.flags)
+        near = _near(flag, self.flags)
         sentences = [f"Flag '{word}' is unknown."]
         if near:
             sentences.append(f"Did you mean {near}?")
