@@ -301,15 +301,49 @@ def test_damaged_line_is_reported_and_the_rest_is_shown(shell: Shell, audit: Pat
     )
 
 
-def test_file_that_is_no_audit_is_not_reported_without_end(shell: Shell, audit: Path) -> None:
-    audit.write_text("junk\n" * 5000)
+def test_damaged_lines_are_not_reported_without_end(shell: Shell, audit: Path) -> None:
+    audit.write_text("junk\n" * 2 + record(1) + "junk\n" * 4998)
 
     done = shell.run("audit", "audit.log")
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout.count("\n")) == (1, 2)
     *lines, last = done.stderr.splitlines()
     assert len(lines) == 100
-    assert last == "tmux-debug: audit.log has 4900 more damaged lines. Is it an audit?"
+    assert last == "tmux-debug: audit.log has 4900 more damaged lines."
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--html", "page.html"]], ids=str)
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"junk\n" * 5000, "line 1 is not JSON"),
+        (b"\x7fELF\0\n\n\0\n\0\n" + b"\xff" * 99, "line 1 is not JSON"),
+        (b'{"version":2,"width":80}\n[0.1,"o","x"]\n[0.2,"o","x"]\n', "line 1 has no time or no"),
+        (b"\n{}\njunk", "line 2 has no time or no tool"),
+        (b"junk", "line 1 is incomplete"),
+    ],
+    ids=["text", "program", "recording", "short", "word"],
+)
+def test_file_that_is_no_audit_is_refused(
+    shell: Shell, audit: Path, content: bytes, reason: str, options: list[str]
+) -> None:
+    audit.write_bytes(content)
+
+    done = shell.run("audit", "audit.log", *options)
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith(f"tmux-debug: audit.log is no audit: {reason}")
+    assert done.stderr.endswith(". Give the path of an audit, written with --audit.\n")
+    assert not (audit.parent / "page.html").exists()
+
+
+def test_what_can_not_become_an_audit_is_not_followed(shell: Shell, audit: Path) -> None:
+    audit.write_text("junk\n" * 3)
+
+    done = shell.run("audit", "--follow", "audit.log")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith("tmux-debug: audit.log is no audit: line 1 is not JSON.")
 
 
 def test_no_call_is_said_to_match(shell: Shell, audit: Path) -> None:
@@ -605,7 +639,7 @@ def test_hostile_name_of_a_file_does_not_reach_the_terminal(shell: Shell, audit:
     path = audit.with_name("\x1b[2Jaudit")
     path.write_text("junk\n")
 
-    assert shell.run("audit", path.name).stderr.startswith("tmux-debug: \\x1b[2Jaudit, line 1,")
+    assert shell.run("audit", path.name).stderr.startswith("tmux-debug: \\x1b[2Jaudit is no audit")
     assert "\x1b" not in shell.run("audit", "\x1b[2Jmissing").stderr
 
 

@@ -27,7 +27,7 @@ _Audits = Iterable[Iterator[Record | Damage]]
 
 _ALL_READ = 0
 _DAMAGED = 1
-# Damaged lines that are reported one by one. Further ones are only counted: it isn't an audit.
+# Damaged lines that are reported one by one. Further ones are only counted.
 _MAX_REPORTED = 100
 
 _DESCRIPTION = "Show audits, the records of calls, as a table ordered by time."
@@ -211,7 +211,7 @@ def _output(environ: Mapping[str, str], names: PaneNames, *, is_json: bool) -> O
 def _complain_of_more(damaged: Counter[str]) -> None:
     for path, count in damaged.items():
         if count > _MAX_REPORTED:
-            _complain(f"{path} has {count - _MAX_REPORTED} more damaged lines. Is it an audit?")
+            _complain(f"{path} has {count - _MAX_REPORTED} more damaged lines.")
 
 
 def _complain(text: str) -> None:

@@ -2,7 +2,7 @@
 
 An audit is read line by line, to its end or as it grows, and several are merged by time. A line
 that isn't a record, such as one that a killed server left incomplete, becomes a `Damage`, and
-reading goes on.
+reading goes on. A file that begins with several of them is no audit.
 """
 
 import heapq
@@ -76,6 +76,8 @@ _SIGNAL = re.compile(r"SIG[A-Z]{1,6}[0-9]?(?:\+[0-9]{1,2})?")
 _PANE_FIELDS = ("pane_id", "window_id", "session", "target")
 
 _STANDARD_INPUT = "-"
+# With so many damaged lines before the first record, it is no audit.
+_MAX_DAMAGED_FIRST = 3
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK_BYTES = 1 << 18
 # No event reports that a file was replaced, or written from another machine.
@@ -337,7 +339,7 @@ class Source:
     """An open audit, by its path or `-` for standard input; CommandError if it can't be opened.
 
     It calls `before_waiting` before a read that may wait for a writer. The descriptor `fd` changes
-    when the audit's file is replaced.
+    when the audit's file is replaced. Reading raises CommandError if it is no audit.
     """
 
     def __init__(self, word: str, before_waiting: Callable[[], None]) -> None:
@@ -350,6 +352,8 @@ class Source:
             raise self._unreadable(error) from None
         self._parser = Parser(self.path)
         self._position = 0
+        self._has_record = False
+        self._damaged_first: list[Damage] = []
         self._is_regular = stat.S_ISREG(os.fstat(self.fd).st_mode)
 
     def check_can_be_followed(self) -> None:
@@ -372,8 +376,9 @@ class Source:
 
     def to_end(self) -> Iterator[Record | Damage]:
         """Yield all lines, even a last one without a line feed."""
-        yield from self._written()
-        yield from self._parser.finish()
+        yield from self._rest()
+        if self._damaged_first:
+            raise self._no_audit()
 
     def new(self) -> Iterator[Record | Damage]:
         """Yield the whole lines written since the last time.
@@ -388,7 +393,7 @@ class Source:
             if fd < 0:
                 return
             # What was written to the old file after our last look.
-            yield from self.to_end()
+            yield from self._rest()
             os.close(self.fd)
             self.fd = fd
             self._begin()
@@ -399,10 +404,28 @@ class Source:
         self._position = 0
         self._parser = Parser(self.path)
 
+    def _rest(self) -> Iterator[Record | Damage]:
+        yield from self._written()
+        yield from self._checked(self._parser.finish())
+
     def _written(self) -> Iterator[Record | Damage]:
         while data := self._read():
             self._position += len(data)
-            yield from self._parser.feed(data)
+            yield from self._checked(self._parser.feed(data))
+
+    def _checked(self, lines: Iterator[Record | Damage]) -> Iterator[Record | Damage]:
+        """Yield lines, damaged ones at the beginning not before the first record."""
+        for line in lines:
+            if isinstance(line, Record):
+                yield from self._damaged_first
+                self._damaged_first = []
+                self._has_record = True
+            elif not self._has_record:
+                self._damaged_first.append(line)
+                if len(self._damaged_first) == _MAX_DAMAGED_FIRST:
+                    raise self._no_audit()
+                continue
+            yield line
 
     def _read(self) -> bytes:
         if not self._is_regular:
@@ -423,10 +446,16 @@ class Source:
         except OSError as error:
             raise self._unreadable(error) from None
 
+    def _no_audit(self) -> CommandError:
+        first = self._damaged_first[0]
+        return self._refusal(f"is no audit: line {first.line} {first.reason}")
+
     def _unreadable(self, error: OSError) -> CommandError:
+        return self._refusal(f"can't be read: {error.strerror}")
+
+    def _refusal(self, reason: str) -> CommandError:
         return CommandError(
-            f"{visible(str(self.path))} can't be read: {error.strerror}. Give the path of an "
-            "audit, written with --audit."
+            f"{visible(str(self.path))} {reason}. Give the path of an audit, written with --audit."
         )
 
 
