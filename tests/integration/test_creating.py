@@ -40,6 +40,7 @@ async def test_confirmation_names_pane_and_id(tools: Tools) -> None:
         "create_pane", command="exec sleep 60", name="server", timeout_s=PATIENCE_S
     )
     unnamed = await tools.blocks("create_pane", command="exec sleep 60", timeout_s=0)
+    in_words = await tools.blocks("create_pane", command="cat", name="my web", timeout_s=0)
 
     assert named[0] == "Created pane 'server' (id: debug-1)"
     assert unnamed[0] == "Created pane 'debug-2' (id: debug-2)"
@@ -49,6 +50,7 @@ async def test_confirmation_names_pane_and_id(tools: Tools) -> None:
         named[1],
     )
     assert unnamed[1].startswith("[debug-2 running ")
+    assert in_words[1].startswith("[debug-3 'my web' running ")
 
 
 ENDINGS = {

@@ -336,13 +336,13 @@ async def test_wait_for_a_port_ends_with_its_program(tools: Tools, port: int) ->
 
 
 async def test_port_that_another_pane_has_is_named(tools: Tools, port: int) -> None:
-    server = await serve(tools, port, name="web")
+    server = await serve(tools, port, name="my web")
     blocks, facts = await tools.answer(
         "create_pane", command=f"{python(SERVE)} {port}", timeout_s=30
     )
 
     assert facts["exit_code"] == 1
-    assert f"; port {port}: held by {server} web; cursor" in blocks[-1]
+    assert f"; port {port}: held by {server} 'my web'; cursor" in blocks[-1]
 
 
 async def test_port_that_a_process_elsewhere_has_is_named(tools: Tools, taken: int) -> None:

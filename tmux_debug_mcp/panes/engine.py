@@ -45,7 +45,7 @@ from .looking.state import State
 from .pane import Pane
 from .place import PaneId
 from .ports import Ports, complaint, holder_elsewhere, numbers
-from .readable import KeptPane, Readable
+from .readable import KeptPane, Readable, shown_name
 
 MAX_PANES = 512
 # This many panes of `tmux_run` whose command has ended stay in the registry, the newest ones.
@@ -163,7 +163,7 @@ class Engine:
             if pid is None:
                 continue
             if pane is not asker:
-                return str(pane.id) if pane.name == pane.id else f"{pane.id} {pane.name}"
+                return shown_name(pane)
             process = processes.read_stat(pid)
             if process is None or (state.is_running and process.pgrp == state.pid):
                 return None

@@ -62,6 +62,13 @@ class KeptPane:
 Readable = Pane | KeptPane
 
 
+def shown_name(pane: Readable) -> str:
+    """Return a pane's id, with its name if it has one, in quotes if that has blanks."""
+    if pane.name == pane.id:
+        return str(pane.id)
+    return f"{pane.id} '{pane.name}'" if " " in pane.name else f"{pane.id} {pane.name}"
+
+
 async def settled_state(pane: Readable) -> State:
     """Return a pane's state. If the program may be at rest, first find out whether it is.
 

@@ -15,7 +15,7 @@ from tmux_debug_mcp.panes.engine import is_listed
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import Readable
+from tmux_debug_mcp.panes.readable import Readable, shown_name
 from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report
 from tmux_debug_mcp.panes.sessions import Shown
 from tmux_debug_mcp.panes.waiting import Conditions
@@ -160,11 +160,6 @@ def _only_accepts(state: State) -> bool:
     """Tell whether a program only waits for connections to where it listens."""
     accepts = {f"accepts on {address}" for address in state.listens}
     return set((state.blocked_on or "").split(" or ")) <= accepts
-
-
-def shown_name(pane: Readable) -> str:
-    """Return a pane's id, with its name if it has one."""
-    return str(pane.id) if pane.name == pane.id else f"{pane.id} {pane.name}"
 
 
 def observed(

@@ -26,6 +26,7 @@ from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.observing import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.readable import shown_name
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, wait
@@ -34,7 +35,6 @@ from tmux_debug_mcp.tools.arguments import Parser, parameters_of
 from tmux_debug_mcp.tools.captures import MAX_CHARACTERS
 from tmux_debug_mcp.tools.debug_arguments import CapturePane, Wait
 from tmux_debug_mcp.tools.records import Call, Records
-from tmux_debug_mcp.tools.results import shown_name
 from tmux_debug_mcp.tools.toolset import Answer
 from tmux_debug_mcp.vt.rows import Line
 
