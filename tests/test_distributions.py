@@ -131,6 +131,11 @@ def test_uvx_runs_the_newest_state_of_a_clone(tmp_path: Path) -> None:
     package.write_text(package.read_text().replace('"""', '"""edited: ', 1))
 
     assert "edited: " in run_uv(*words, "python", "-P", "-c", prints)
+    name = "viewing/assets/page.css"
+    with (package.parent / name).open("a") as file:
+        file.write("edited")
+    prints = f"import tmux_debug_mcp as it; print(open(it.__path__[0] + '/{name}').read()[-6:])"
+    assert run_uv(*words, "python", "-P", "-c", prints) == "edited\n"
     # What uvx puts on PATH is not for panes.
     paths = (
         "import os, tmux_debug_mcp.own_environment as own;"
