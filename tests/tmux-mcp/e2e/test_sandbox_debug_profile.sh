@@ -12,7 +12,7 @@ equal "$(in_sandbox "$ws" bash -c 'id -u; whoami; pwd; echo $HOME')" $'1000\nsan
 equal "$(in_sandbox "$ws" find /home/sandbox /workspace ! -type d | sort)" $'/home/sandbox/.claude.json\n/home/sandbox/.claude/agents/tmux-debug.md'
 agent=$(in_sandbox "$ws" cat /home/sandbox/.claude/agents/tmux-debug.md)
 contains "$agent" $'mcpServers:\n  - tmux-debug: {'
-contains "$agent" '"env":{"TMUX_DEBUG_AUDIT":"/workspace/.debug-audit.log"}'
+contains "$agent" '"env":{"TMUX_DEBUG_AUDIT":"/workspace/.debug-audit.log","TMUX_DEBUG_KEEP":"30m"}'
 lacks "${agent%%mcpServers*}" tmux_
 
 # Whoever passes a key in is not asked whether it is to be used, nor what a client asks at its first start.
