@@ -46,7 +46,6 @@ RESERVED = {
     "PIL": {"pictures", "viewing"},
     "re2": {"logs"},
     "jsonschema": {"tools"},
-    "rich": {"viewing", "doctor"},
 }
 # What a room may not import: `vt` does no I/O, and `linux` runs without our dependencies.
 FORBIDDEN = {

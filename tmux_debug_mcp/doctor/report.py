@@ -2,17 +2,15 @@
 
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO
+from typing import TextIO
 
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
-
+from tmux_debug_mcp.viewing.columns import BOLD, BOLD_RED, CYAN, GREEN, YELLOW, has_styles, row
 from tmux_debug_mcp.vt.printable import visible
 
 
@@ -66,7 +64,7 @@ def shown(path: Path) -> str:
 
 _ORDER = tuple(State)
 _MARKS = {State.OK: "✓", State.WARNING: "!", State.PROBLEM: "✗"}
-_STYLES = {State.OK: "green", State.WARNING: "yellow", State.PROBLEM: "bold red"}
+_STYLES = {State.OK: GREEN, State.WARNING: YELLOW, State.PROBLEM: BOLD_RED}
 _NAME_COLUMNS = 17
 # Beyond this, lines are hard to read.
 _MAX_COLUMNS = 100
@@ -79,7 +77,7 @@ def as_json(findings: Sequence[Finding]) -> str:
     return json.dumps([asdict(one) for one in findings], indent=2) + "\n"
 
 
-def show(findings: Sequence[Finding], out: IO[str], environ: Mapping[str, str]) -> None:
+def show(findings: Sequence[Finding], out: TextIO, environ: Mapping[str, str]) -> None:
     """Print the findings and the verdict: in colour and columns on a terminal, else plain.
 
     Of the environment, NO_COLOR is read. Source: no-color.org.
@@ -92,25 +90,19 @@ def show(findings: Sequence[Finding], out: IO[str], environ: Mapping[str, str]) 
                 out.write(f"{'':<8} -> {plain(one.advice)}\n")
         out.write(f"{verdict(findings)}\n")
         return
-    console = Console(
-        file=out,
-        width=min(Console(file=out).width, _MAX_COLUMNS),
-        no_color=bool(environ.get("NO_COLOR")),
-        highlight=False,
-    )
-    is_unicode = console.encoding.startswith("utf")
+    is_plain = not has_styles(environ)
+    is_unicode = (out.encoding or "utf-8").lower().startswith("utf")
+    columns = min(shutil.get_terminal_size().columns, _MAX_COLUMNS)
+    widths = [1, _NAME_COLUMNS, max(1, columns - _NAME_COLUMNS - 3)]
     for one in ordered:
         mark, arrow = (_MARKS[one.state], "→") if is_unicode else (one.state[:1], "->")
-        name = Text(plain(one.name), style="" if one.state is State.OK else "bold")
-        found = Text(plain(one.found))
+        name = (plain(one.name), "" if one.state is State.OK else BOLD)
+        found = [(plain(one.found), "")]
         if one.advice:
-            found.append(f"\n{arrow} {plain(one.advice)}", style="cyan")
-        columns = Column(width=1), Column(width=_NAME_COLUMNS), Column(overflow="fold")
-        table = Table.grid(*columns, padding=(0, 1))
-        table.add_row(Text(mark, style=_STYLES[one.state]), name, found)
-        console.print(table)
-    console.print()
-    console.print(Text(verdict(findings), style=_STYLES[worst(findings)]))
+            found.append((f"\n{arrow} {plain(one.advice)}", CYAN))
+        out.write(row([[(mark, _STYLES[one.state])], [name], found], widths, 1, is_plain=is_plain))
+    last = [(verdict(findings), _STYLES[worst(findings)])]
+    out.write("\n" + row([last], [columns], 1, is_plain=is_plain))
 
 
 def worst(findings: Sequence[Finding]) -> State:

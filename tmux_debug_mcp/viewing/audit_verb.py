@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from rich.console import Console
-
 from tmux_debug_mcp.options import value_of
 from tmux_debug_mcp.settings import path_of, state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
@@ -18,6 +16,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
 from .audits import Damage, Growth, Record, Source, merged
+from .columns import has_styles
 from .filters import Filter, PaneNames, time_of, tools_of
 from .logs import kept_casts
 from .page import write
@@ -202,10 +201,9 @@ def _write_page(
 def _output(environ: Mapping[str, str], names: PaneNames, *, is_json: bool) -> Output:
     if is_json:
         return JsonOutput(sys.stdout.buffer)
-    console = Console(_environ=environ, markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:
+    if not (sys.stdout.isatty() or environ.get("FORCE_COLOR")):
         return PlainOutput(sys.stdout.buffer, names)
-    return TableOutput(console, names)
+    return TableOutput(sys.stdout.buffer, names, is_plain=not has_styles(environ))
 
 
 def _complain_of_more(damaged: Counter[str]) -> None:

@@ -4,17 +4,15 @@ Rows are printed as they come, so the widths of columns are fixed.
 """
 
 import functools
+import shutil
+from collections.abc import Mapping
 from datetime import datetime
 from typing import BinaryIO
-
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from tmux_debug_mcp.vt.printable import visible, visible_json
 
 from .audits import Record
+from .columns import BOLD, BOLD_RED, CYAN, DIM, GREEN, RED, Cell, columns_of, row
 from .filters import PaneNames
 from .phrases import describe
 
@@ -29,8 +27,6 @@ _GAP = 2
 _NEEDED = {"PANE": 40, "TOOK": 60, "RESULT": 60}
 # A terminal cuts longer phrases and errors; plain text does not.
 _MAX_CELL_CHARACTERS = 600
-# Rows that are drawn together: rich is slow to begin a table.
-_MAX_ROWS = 200
 _MINUTE_S = 60
 
 
@@ -100,76 +96,67 @@ class PlainOutput:
         self._file.flush()
 
     def _write_row(self, moment: str, pane: str, *cells: str) -> None:
-        padded = pane + " " * (_PANE_WIDTH - cell_len(pane))
+        padded = pane + " " * (_PANE_WIDTH - columns_of(pane))
         self._file.write(_PLAIN.format(moment, padded, *cells).encode())
 
 
 class TableOutput:
-    """Draws a table in a terminal, piece by piece, each as wide as the terminal at that time."""
+    """Draws a table that is as wide as the terminal at its beginning, or at the last `flush`."""
 
-    def __init__(self, console: Console, names: PaneNames) -> None:
-        self._console = console
+    def __init__(self, file: BinaryIO, names: PaneNames, *, is_plain: bool) -> None:
+        self._file = file
         self._phrases = _Phrases(names)
+        self._is_plain = is_plain
         self._day = ""
         self._has_head = False
-        self._columns: list[str] = []
-        self._table: Table | None = None
+        self._widths: dict[str, int] = {}
 
     def show(self, record: Record) -> None:
-        """Keep a call for the next piece of the table."""
-        if self._table is None:
-            width = self._console.width
-            self._columns = [name for name in _COLUMNS if width >= _NEEDED.get(name, 0)]
-            self._table = self._new_table()
+        """Print a call."""
+        if not self._widths:
+            self._widths = _widths(shutil.get_terminal_size().columns)
+        if not self._has_head:
+            self._has_head = True
+            self._write({name: [(name, BOLD)] for name in _COLUMNS} | {"TOOK": [("   TOOK", BOLD)]})
         day, moment = local_time(record.ended_at)
         if day != self._day:
             self._day = day
-            self._table.add_row(*[""] * (len(self._columns) - 1), Text(day, "bold"))
+            self._write({"CALL": [(day, BOLD)]})
         result = record.result
-        cells = {
-            "TIME": Text(moment, "dim"),
-            "PANE": Text(visible(record.pane), "cyan"),
-            "TOOK": Text(duration(record.duration_s), "dim"),
-            "RESULT": Text(result.words, "bold red" if result.is_failure else "green"),
-            "CALL": self._call(record),
-        }
-        self._table.add_row(*(cells[name] for name in self._columns))
-        if self._table.row_count >= _MAX_ROWS:
-            self.flush()
+        self._write(
+            {
+                "TIME": [(moment, DIM)],
+                "PANE": [(visible(record.pane), CYAN)],
+                "TOOK": [(duration(record.duration_s).rjust(_WIDTHS["TOOK"]), DIM)],
+                "RESULT": [(result.words, BOLD_RED if result.is_failure else GREEN)],
+                "CALL": self._call(record),
+            }
+        )
 
     def flush(self) -> None:
-        """Draw the kept calls."""
-        if self._table is not None:
-            self._console.print(self._table)
-            self._console.file.flush()
-            self._table = None
-            self._has_head = True
+        """Print what is buffered."""
+        self._file.flush()
+        self._widths = {}
 
-    def _new_table(self) -> Table:
-        table = Table(
-            box=None,
-            pad_edge=False,
-            padding=(0, _GAP, 0, 0),
-            show_header=not self._has_head,
-            header_style="bold",
-        )
-        rest = self._console.width - sum(_WIDTHS[name] + _GAP for name in self._columns[:-1])
-        for name in self._columns:
-            table.add_column(
-                name,
-                width=_WIDTHS.get(name, max(rest, 1)),
-                overflow="fold",
-                justify="right" if name == "TOOK" else "left",
-            )
-        return table
+    def _write(self, cells: Mapping[str, Cell]) -> None:
+        shown = [cells.get(name, ()) for name in self._widths]
+        text = row(shown, [*self._widths.values()], _GAP, is_plain=self._is_plain)
+        self._file.write(text.encode())
 
-    def _call(self, record: Record) -> Text:
-        text = Text(_cut(self._phrases.of(record)))
+    def _call(self, record: Record) -> Cell:
+        pieces = [(_cut(self._phrases.of(record)), "")]
         if record.caller:
-            text.append(f"  by {visible(record.caller)}", "dim")
+            pieces.append((f"  by {visible(record.caller)}", DIM))
         if record.error:
-            text.append(f"\n{_cut(visible(record.error))}", "red")
-        return text
+            pieces.append((f"\n{_cut(visible(record.error))}", RED))
+        return pieces
+
+
+def _widths(columns: int) -> dict[str, int]:
+    """Return the columns of a table and their widths, for a terminal of so many columns."""
+    widths = {name: _WIDTHS.get(name, 0) for name in _COLUMNS if columns >= _NEEDED.get(name, 0)}
+    widths["CALL"] = max(1, columns - sum(width + _GAP for width in widths.values()) + _GAP)
+    return widths
 
 
 Output = JsonOutput | PlainOutput | TableOutput

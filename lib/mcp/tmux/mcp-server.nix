@@ -64,7 +64,6 @@ pythonPackages.buildPythonApplication (finalAttrs: {
     pythonPackages.orjson
     # The extra `screenshot`.
     pythonPackages.pillow
-    pythonPackages.rich
   ];
 
   nativeCheckInputs = [

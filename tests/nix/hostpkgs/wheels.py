@@ -27,7 +27,6 @@ PACKAGES = (
         "orjson",
         "pytest",
         "pytest-xdist",
-        "rich",
     ),
     *("asciinema", "mypy", "pillow", "ruff", "types-jsonschema", "uv"),
 )
