@@ -41,6 +41,9 @@ def row(cells: Sequence[Cell], widths: Sequence[int], gap: int, *, is_plain: boo
 
 def _folded(cell: Cell, width: int) -> list[list[tuple[str, str]]]:
     """Return the lines of a cell: broken at blanks, and within words that are wider than it."""
+    text = "".join(text for text, _ in cell)
+    if "\n" not in text and columns_of(text) <= width:  # as most are
+        return [[piece for piece in cell if piece[0]]]
     lines: list[list[tuple[str, str]]] = [[]]
     used = 0
     for character, style in ((one, style) for text, style in cell for one in text):
