@@ -303,8 +303,9 @@ def about_subagent(main: list[Request], subagent: list[Request]) -> Assertions:
         len(lines) == 1,
         lines,
     )
-    running = [process for request in main for process in request.running.items()]
-    yield "no server runs when the main session asks, first or last", not running, running
+    first, last = main[0].running, main[-1].running
+    yield "no server runs when the main session first asks", not first, first
+    yield "what the agent leaves running runs when the main session last asks", both_run(last), last
     yield (
         "a session has the agent file's text in its system prompt",
         bool(subagent),
@@ -342,6 +343,9 @@ def about_all(model: Model) -> Assertions:
         both_run(last.running),
         last.running,
     )
+    if "subagent" in model.scripts:  # its server outlives it for a while
+        stopped = subprocess.run(["tmux-debug", "stop"], capture_output=True, check=False)
+        yield "the main session ends it", stopped.returncode == 0, stopped
     until(lambda: not processes())
     yield "no process is left of them, nor of the client", not processes(), processes()
     directories = set(
