@@ -34,12 +34,17 @@ PAINTED = """() => new Promise((resolve) => requestAnimationFrame(() => {
   resolve(document.getElementById("lanes").toDataURL());
 }))"""
 
-# Has the texts of the timeline noted, with their left and right ends, from the next frame on.
+# From the next frame on, has those texts of the timeline noted that are in view, each with its left
+# and its right end.
 NOTE_TEXTS = """() => {
   const pen = CanvasRenderingContext2D.prototype;
   const { fillText } = pen;
+  window.noted = [];
   pen.fillText = function (text, x, y) {
-    (window.noted ??= []).push([text, x, x + this.measureText(text).width]);
+    const seen = this.getTransform().transformPoint({ x, y }).y;
+    if (seen > 0 && seen < this.canvas.height) {
+      noted.push([text, x, x + this.measureText(text).width]);
+    }
     fillText.call(this, text, x, y);
   };
 }"""
@@ -341,6 +346,7 @@ def test_timeline_of_very_many_panes_is_drawn_where_it_is_scrolled_to(
     noted = {text for text, _, _ in page.tab.evaluate("noted")}
     assert "pane-2999" in noted
     assert "pane-0" not in noted
+    assert any(":15:46" in text for text in noted)
     size = page.tab.evaluate("[canvas.height, tall.clientHeight]")
     assert size[0] <= DESKTOP["height"]
     assert size[1] > 3000 * 24
@@ -367,6 +373,105 @@ def test_last_time_of_the_timeline_is_not_cut_off(
     assert times[-1][2] <= DESKTOP["width"]
     for (_, _, right), (_, left, _) in itertools.pairwise(times):
         assert right < left
+
+
+@pytest.mark.parametrize("span_ms", [4, 40, 400])
+def test_times_of_a_timeline_below_a_second_differ(
+    page_of: Callable[..., Page], span_ms: int
+) -> None:
+    page = page_of(
+        {"ts": "2026-01-30T10:15:46.001Z"}, {"ts": f"2026-01-30T10:15:46.{1 + span_ms:03d}Z"}
+    )
+    page.tab.evaluate(NOTE_TEXTS)
+    page.press("0")
+    page.timeline()
+
+    times = [text for text, _, _ in page.tab.evaluate("noted") if ":15:" in text]
+    assert len(times) > 3
+    assert len(set(times)) == len(times)
+
+
+def bottom(box: dict[str, float] | None) -> float:
+    assert box
+    return box["y"] + box["height"]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, {"width": 800, "height": 700}, PHONE])
+def test_controls_of_the_player_are_in_view_and_nothing_covers_its_text(
+    page: Page, size: "ViewportSize"
+) -> None:
+    page.tab.set_viewport_size(size)
+    try:
+        page.tab.locator(".row", has_text="echo request").click()
+        page.tab.get_by_text("Play the pane from here").click()
+        bar = page.tab.locator(".ap-control-bar")
+        for name in ("playback", "fullscreen"):
+            box = bar.locator(f".ap-{name}-button").bounding_box()
+            assert box
+            assert bottom(box) <= size["height"]
+            assert 0 <= box["x"] <= size["width"] - box["width"]
+        assert bar.evaluate("bar => getComputedStyle(bar).opacity") == "1"
+        screen = page.tab.locator(".ap-term").bounding_box()
+        close = page.tab.get_by_role("button", name="Close").bounding_box()
+        assert screen
+        assert bottom(close) <= screen["y"]
+    finally:
+        page.tab.set_viewport_size(DESKTOP)
+
+
+def test_buttons_of_a_call_cover_none_of_its_text(page: Page) -> None:
+    page.tab.locator(".row", has_text="echo request").click()
+    page.tab.locator("#detail").evaluate("detail => { detail.scrollTop = 60; }")
+
+    # What is scrolled behind the buttons is behind their bar, from one side to the other.
+    bar = page.tab.locator("#detail .bar").bounding_box()
+    text = page.tab.locator("#detail pre").first.bounding_box()
+    assert bar
+    assert text
+    assert (bar["x"], bar["width"]) == (text["x"], text["width"])
+    opaque = "bar => !getComputedStyle(bar).backgroundColor.startsWith('rgba')"
+    assert page.tab.locator("#detail .bar").evaluate(opaque)
+
+
+@pytest.mark.parametrize("width", [400, 800, 1280])
+def test_reason_of_a_failed_call_can_be_read_in_the_list(
+    page_of: Callable[..., Page], width: int
+) -> None:
+    reason = "Pane 'nosuchpane' not found. Use tmux_list_panes to see active panes."
+    refused = {"command": "make " + "x" * 200, "ok": False, "error": reason}
+    page = page_of({"command": "a"}, refused, refused, {"command": "z"})
+    page.tab.set_viewport_size({"width": width, "height": 700})
+    try:
+        page.press("End")
+        page.tab.wait_for_function("document.querySelectorAll('.row').length === 4")
+        for error in page.tab.locator(".row .error").all():
+            assert error.inner_text().strip() == reason
+            assert error.evaluate("""error => error.scrollHeight <= error.clientHeight
+              && error.scrollWidth <= error.clientWidth""")
+            row, box = error.locator("..").bounding_box(), error.bounding_box()
+            assert row
+            assert box
+            assert bottom(box) <= bottom(row)
+            assert box["x"] + box["width"] <= row["x"] + row["width"]
+        rows = [row.bounding_box() for row in page.tab.locator(".row").all()]
+        rows.sort(key=lambda row: row["y"])
+        for above, below in itertools.pairwise(rows):
+            assert bottom(above) <= below["y"] + 0.5
+    finally:
+        page.tab.set_viewport_size(DESKTOP)
+
+
+def test_marks_are_explained(page: Page) -> None:
+    assert "a pane printed" in page.tab.locator("#legend").inner_text()
+
+
+def test_page_without_output_says_how_to_have_it(page_of: Callable[..., Page]) -> None:
+    page = page_of({"command": "a"})
+
+    legend = page.tab.locator("#legend").inner_text()
+    assert "a pane printed" not in legend
+    assert "--log-dir" in legend
+    assert "--audit-full" in legend
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -73,15 +73,16 @@ function excerpt(text, word) {
   return visible(line.trimEnd().replace(/\s+/g, " "));
 }
 
-const timeFormat = new Intl.DateTimeFormat(undefined, {
+// For each number of digits below a second.
+const timeFormats = [undefined, 1, 2, 3].map((fractionalSecondDigits) => new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
-  fractionalSecondDigits: 1,
+  fractionalSecondDigits,
   hourCycle: "h23",
-});
+}));
 const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const timeOf = (ms) => timeFormat.format(new Date(clock + ms));
+const timeOf = (ms) => timeFormats[1].format(new Date(clock + ms));
 
 const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
@@ -117,7 +118,17 @@ const failures = result.filter((_, number) => failed(number)).length;
 // The list: only the rows in view are in the document.
 
 const rows = new Map(); // the rows in the document, by their places
-let height = 30; // of a row, which takes two lines in a narrow list
+let isNarrow = false; // then a call takes two lines
+let room = 0; // for the reason of a failed call, in pixels
+let tops = [0]; // where each row begins, and where the last one ends
+
+const heightOf = (item) => {
+  const call = isNarrow ? 54 : 30;
+  if (!isCall(item) || !error[item]) return call;
+  return call + (texts[error[item]].length * 7 > room ? 38 : 19);
+};
+// The place of the row that is so many pixels below the first one's top.
+const placeAt = (y) => Math.max(0, tops.findIndex((top) => top > y) - 1);
 
 function drawRow(place) {
   const item = shown[place];
@@ -128,7 +139,8 @@ function drawRow(place) {
   row.setAttribute("aria-selected", String(place === selected));
   row.setAttribute("aria-posinset", String(place + 1));
   row.setAttribute("aria-setsize", String(shown.length));
-  row.style.top = `${place * height}px`;
+  row.style.top = `${tops[place]}px`;
+  row.style.height = `${heightOf(item)}px`;
   row.append(make("span", "time", timeOf(end(item))));
   row.append(make("span", "took", isCall(item) ? duration(took[item]) : ""));
   row.append(make("span", "pane", laneName(item)));
@@ -136,21 +148,20 @@ function drawRow(place) {
   const told = make("span", "call");
   if (isCall(item)) {
     fill(told, texts[call[item]] + directoryOf(item));
-    if (error[item]) told.append(fill(make("span", "error", "  "), texts[error[item]]));
     if (returned.has(item)) told.append(fill(make("span", "output", "  "), returned.get(item)));
   } else {
     fill(told, excerpt(item.text, words.find((word) => item.text.toLowerCase().includes(word))));
     told.classList.add("output");
   }
   row.append(told);
+  if (isCall(item) && error[item]) row.append(fill(make("span", "error"), texts[error[item]]));
   row.addEventListener("click", () => open(place));
   return row;
 }
 
 function drawList() {
-  space.style.height = `${shown.length * height}px`;
-  const from = Math.max(0, Math.floor(list.scrollTop / height) - 10);
-  const to = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 10);
+  const from = Math.max(0, placeAt(list.scrollTop) - 10);
+  const to = Math.min(shown.length, from + 20 + Math.ceil(list.clientHeight / 30));
   for (const [place, row] of rows) {
     if (place < from || place >= to) {
       row.remove();
@@ -167,21 +178,23 @@ function drawList() {
 }
 
 function fitList() {
-  const isNarrow = list.clientWidth < 820;
-  height = isNarrow ? 54 : 30;
+  isNarrow = list.clientWidth < 820;
+  room = list.clientWidth - (isNarrow ? 32 : 500);
   list.classList.toggle("narrow", isNarrow);
   redrawList();
   if (selected >= 0) scrollToSelected();
 }
 
 function scrollToSelected() {
-  const top = selected * height;
-  list.scrollTop = Math.max(top + height - list.clientHeight, Math.min(top, list.scrollTop));
+  list.scrollTop = Math.max(tops[selected + 1] - list.clientHeight, Math.min(tops[selected], list.scrollTop));
 }
 
 function redrawList() {
   for (const row of rows.values()) row.remove();
   rows.clear();
+  tops = [0];
+  for (const item of shown) tops.push(tops.at(-1) + heightOf(item));
+  space.style.height = `${tops.at(-1)}px`;
   space.querySelector(".none")?.remove();
   if (!shown.length) space.append(make("p", "none", list.ariaBusy === "true" ? "Searching the output…" : "Nothing matches."));
   drawList();
@@ -403,15 +416,15 @@ function fact(facts, name, value) {
 function fillDetail() {
   const item = shown[selected];
   const facts = make("dl");
-  fact(facts, "pane", laneName(item));
-  fact(facts, "at", `${dateFormat.format(new Date(clock + end(item)))} ${timeOf(end(item))}`);
-  const buttons = make("div", "buttons");
-  buttons.append(
+  const at = `${dateFormat.format(new Date(clock + end(item)))} ${timeOf(end(item))}`;
+  const bar = make("div", "bar");
+  bar.append(
+    make("span", "", `${laneName(item)} · ${at}`),
     makeButton("⤢", "Whole window", toggleWide),
     makeButton("×", "Close", () => { close(); drawList(); list.focus(); }),
   );
-  if (isCall(item)) showDetail(buttons, make("h2", "", texts[call[item]]), facts, ...aboutCall(item, facts));
-  else showDetail(buttons, make("h2", "", visible(item.text.trim())), facts, ...aboutLine(item));
+  if (isCall(item)) showDetail(bar, make("h2", "", texts[call[item]]), facts, ...aboutCall(item, facts));
+  else showDetail(bar, make("h2", "", visible(item.text.trim())), facts, ...aboutLine(item));
   if (returned.has(item)) detail.querySelector("mark")?.scrollIntoView({ block: "nearest" });
 }
 
@@ -437,7 +450,7 @@ function aboutCall(number, facts) {
     parts.push(...output(`What it returned (${fields.capture})`, read(`capture-${capture}`)));
   }
   if (lanes[lane[number]].cast !== undefined) {
-    parts.push(playerFor(lane[number], began[number], "Play the pane from here", true));
+    parts.push(...playerFor(lane[number], began[number], "Play the pane from here", true));
   }
   parts.push(...printedMeanwhile(number));
   parts.push(make("h3", "", "The record"), make("pre", "", visible(JSON.stringify(fields, null, 2))));
@@ -447,7 +460,7 @@ function aboutCall(number, facts) {
 function aboutLine(line) {
   const around = linesOf(line.lane).slice(Math.max(0, line.place - 20), line.place + 20);
   return [
-    playerFor(line.lane, line.at, "Show the screen then", false),
+    ...playerFor(line.lane, line.at, "Show the screen then", false),
     ...output("Printed around it", textOf(around)),
   ];
 }
@@ -483,8 +496,8 @@ function playerFor(number, at, label, autoPlay) {
     player = AsciinemaPlayer.create({ data: text }, screen, options);
     box.scrollIntoView({ block: "nearest" });
   });
-  box.append(make("h3", "", "The pane's terminal"), button);
-  return box;
+  box.append(button);
+  return [make("h3", "", "The pane's terminal"), box];
 }
 
 // The greatest width of a recording's terminal.
@@ -530,20 +543,26 @@ function paint() {
   const pen = canvas.getContext("2d");
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
+  paintAxis(pen, width, height);
+  pen.save();
+  pen.beginPath();
+  pen.rect(0, AXIS, width, height);
+  pen.clip();
   pen.translate(0, -timeline.scrollTop);
-  paintAxis(pen, width, timeline.scrollTop + height);
-  paintBars(pen, width);
-  paintLabels(pen);
+  const from = Math.floor(timeline.scrollTop / laneHeight());
+  const to = Math.ceil((timeline.scrollTop + height) / laneHeight());
+  const isInView = (number) => number >= from && number < to;
+  paintLabels(pen, isInView);
+  paintBars(pen, width, isInView);
+  pen.restore();
 }
-
-const isInView = (number) =>
-  barTop(number) + laneHeight() > timeline.scrollTop && barTop(number) - laneHeight() < timeline.scrollTop + timeline.clientHeight;
 
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5];
 
 function paintAxis(pen, width, height) {
   const wanted = ((last - first) / Math.max(1, width - labelWidth())) * 110;
   const step = STEPS.find((candidate) => candidate >= wanted) ?? Math.ceil(wanted / 864e5) * 864e5;
+  const digits = [1000, 100, 10, 1].findIndex((least) => step >= least);
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "middle";
   pen.lineWidth = 1;
@@ -557,7 +576,7 @@ function paintAxis(pen, width, height) {
     pen.lineTo(x, height);
     pen.stroke();
     pen.fillStyle = colour("--faint");
-    const text = step >= 1000 ? timeOf(at).replace(/[.,]\d$/, "") : timeOf(at);
+    const text = timeFormats[digits].format(new Date(Math.round(clock + at)));
     const size = pen.measureText(text).width;
     const left = Math.min(x + 4, width - size - 4);
     if (left < free) continue;
@@ -566,14 +585,13 @@ function paintAxis(pen, width, height) {
   }
 }
 
-function paintBars(pen, width) {
+function paintBars(pen, width, isInView) {
   const colours = ["--bar", "--fail", "--found"].map(colour); // calls, failures, and lines of output
   const drawn = new Float64Array(lanes.length * 3).fill(-1e9); // how far bars reach so far
-  pen.save();
   pen.beginPath();
   pen.rect(labelWidth(), timeline.scrollTop, width, timeline.clientHeight);
   pen.clip();
-  paintMarks(pen, width);
+  paintMarks(pen, width, isInView);
   for (const item of shown) {
     if (begin(item) > last || end(item) < first || !isInView(laneOf(item))) continue;
     const kind = laneOf(item) * 3 + (isCall(item) ? Number(failed(item)) : 2);
@@ -592,11 +610,10 @@ function paintBars(pen, width) {
     pen.lineWidth = 2;
     pen.strokeRect(left - 2, barTop(laneOf(item)) - 2, right - left + 4, BAR + 4);
   }
-  pen.restore();
 }
 
 // Marks when a pane printed something, below its calls.
-function paintMarks(pen, width) {
+function paintMarks(pen, width, isInView) {
   pen.fillStyle = colour("--faint");
   lanes.forEach((one, number) => {
     if (!isInView(number)) return;
@@ -607,7 +624,7 @@ function paintMarks(pen, width) {
   });
 }
 
-function paintLabels(pen) {
+function paintLabels(pen, isInView) {
   pen.font = narrow.matches ? "10px system-ui, sans-serif" : "12px system-ui, sans-serif";
   lanes.forEach((one, number) => {
     if (!isInView(number)) return;
@@ -649,12 +666,13 @@ function reveal(item) {
 }
 
 function revealLane(item) {
-  const above = laneOf(item) * laneHeight(); // the axis stays in view, if there is room
+  const above = laneOf(item) * laneHeight(); // the axis stays in view
   const bottom = AXIS + above + laneHeight();
   timeline.scrollTop = Math.max(bottom - timeline.clientHeight, Math.min(above, timeline.scrollTop));
 }
 
 function hit(x, y) {
+  if (y < AXIS) return -1;
   const row = Math.floor((timeline.scrollTop + y - AXIS) / laneHeight());
   const width = canvas.clientWidth;
   let best = -1;
@@ -718,8 +736,8 @@ const KEYS = {
   k: () => select(selected - 1),
   ArrowDown: () => select(selected + 1),
   ArrowUp: () => select(selected - 1),
-  PageDown: () => select(selected + Math.floor(list.clientHeight / height)),
-  PageUp: () => select(selected - Math.floor(list.clientHeight / height)),
+  PageDown: () => select(placeAt(tops[Math.max(0, selected)] + list.clientHeight)),
+  PageUp: () => select(placeAt(tops[Math.max(0, selected)] - list.clientHeight)),
   Home: () => select(0),
   End: () => select(shown.length - 1),
   Enter: () => open(Math.max(0, selected)),
@@ -780,6 +798,17 @@ timeline.addEventListener("scroll", drawLanes);
 new ResizeObserver(fitList).observe(list);
 addEventListener("resize", drawLanes);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawLanes);
+
+// What isn't in the page, and how to have it there next time.
+const missingOutput = [];
+if (!lanes.some((one) => one.cast !== undefined)) {
+  element("printed").remove();
+  missingOutput.push("To see what panes print: --log-dir DIR for the server and for the page.");
+}
+if (!Object.keys(data.captures).length) {
+  missingOutput.push("To see what calls return: --audit-full DIR for the server, --captures DIR for the page.");
+}
+element("legend").append(missingOutput.join(" "));
 
 showAll();
 filter();
