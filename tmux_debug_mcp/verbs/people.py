@@ -33,7 +33,7 @@ from .parsing import Request, in_verbs
 async def answer(
     engine: Engine, records: Records, caller: Caller, request: Request, wish: Mapping[str, Any]
 ) -> None:
-    """Answer `attach`, `secret` or `replay`, and put it on record with the `person` of the wish.
+    """Answer `attach`, `secret` or `replay`; put all but the last on record, with their `person`.
 
     If `chooses` is true in the wish, as for `attach` and `secret` in a terminal, a person who has
     not named a pane is asked for one.
@@ -60,7 +60,7 @@ async def answer(
             case "secret":
                 await visit.on_record(visit.type_secret)
             case "replay":
-                await visit.on_record(visit.show_log)
+                await visit.show_log()
             case _:
                 await visit.attach()
     except ToolError as error:
@@ -243,8 +243,9 @@ class _Visit:
         )
         await send(self._caller, Output(f"{typed}\n", "", DONE))
 
-    async def show_log(self, pane: Pane) -> None:
+    async def show_log(self) -> None:
         """Tell the caller where the log of the pane is; it reads the log itself."""
+        pane = await self._engine.find(self._target)
         await pane.ensure_log_writer()
         pane.log.note_growth()
         facts = {

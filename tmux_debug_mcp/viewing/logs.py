@@ -38,7 +38,7 @@ class FoundLog(NamedTuple):
 def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) -> FoundLog:
     """Return the log of a pane: its id or name, `RUN/ID` of a kept log, or "" for the only one.
 
-    `directory` is where logs are kept, and `person` is who asks, for the server's record.
+    `directory` is where logs are kept, and `person` is who asks.
     """
     if not names_run(target):
         return _of_server(target, person, environ)
