@@ -151,10 +151,14 @@ _SERVERS_STATUSES = [
 _SERVERS_VARIABLES = [
     ("`SHELL`", "The shell of panes, unless `--shell` names another."),
     ("`XDG_RUNTIME_DIR`", "Where sockets are; else `/run/user/UID`, else `/tmp`."),
-    ("`XDG_STATE_HOME`", "Where logs are kept by default; else `~/.local/state`."),
+    ("`XDG_STATE_HOME`", "Where audits and logs are kept by default; else `~/.local/state`."),
 ]
 
 _SERVERS_FILES = [
+    (
+        "`$XDG_STATE_HOME/tmux-debug-mcp/audits`",
+        "Audits of servers that outlive their clients, unless `--audit` says otherwise.",
+    ),
     ("`$XDG_RUNTIME_DIR/tmux-debug-…/socket`", "Where `tmux-debug`(1) reaches the server."),
     (
         "`$XDG_STATE_HOME/tmux-debug-mcp/logs`",

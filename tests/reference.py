@@ -6,7 +6,7 @@ Run it after a change of either: `.venv/bin/python tests/reference.py`.
 import re
 from pathlib import Path
 
-from tmux_debug_mcp import wire
+from tmux_debug_mcp import audit, wire
 from tmux_debug_mcp.logs import archive, matching, retention, searching
 from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.panes import creation, engine, people, recording, reports
@@ -140,10 +140,12 @@ def _limits_of_logs() -> list[Limit]:
     log = f"the last {_size(retention.MAX_LOG_BYTES)}"
     all_logs = f"{_size(retention.MAX_LOGS_BYTES)} for all panes"
     kept = f"{_size(archive.MAX_KEPT_BYTES)} beside the logs of present panes"
+    audits = f"and as much before that; {_size(audit.MAX_DEFAULTS_BYTES)} for all directories"
     memory = "which take 10 MB, or up to 250 MB in many colours"
     return [
         ("log of a pane", f"{log}, and {all_logs}"),
         ("kept logs", f"the last {archive.MAX_SERVER_RUNS} runs, {kept}"),
+        ("audit in the state directory", f"{_size(audit.MAX_DEFAULT_BYTES)}, {audits}"),
         ("history of a pane in tmux", f"{_history_lines():,} lines, {memory}"),
     ]
 

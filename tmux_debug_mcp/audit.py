@@ -8,14 +8,19 @@ An audit is opened only if its path leads to an audit, an empty file or nothing.
 the server, a symbolic link leads elsewhere, and a shell could execute a record appended to a file
 that it reads. The directories of the path are not checked: symbolic links among them are followed,
 and the user decides who else may write to them.
+
+A detached server for which no audit was chosen has the default one of its directory, in the state
+directory. That one is bounded, and no call fails because of it.
 """
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
 import stat
+from _blake2 import blake2b  # of hashlib, which loads OpenSSL as well
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,11 @@ from typing import Any
 import orjson
 
 from .errors import StartError, ToolError
+
+# Limits for the file of a default audit, of which an older one is kept, and for all together.
+MAX_DEFAULT_BYTES = 8 << 20
+MAX_DEFAULTS_BYTES = 64 << 20
+_MAX_NAME_CHARACTERS = 40
 
 # Characters of ids and names that are replaced in file names.
 _UNSAFE_IN_FILE_NAMES = re.compile(r"[^\w@%.-]")
@@ -194,6 +204,67 @@ class AuditLog:
         if written < len(data):
             self._partial = os.fstat(self._fd).st_size, data[written:]
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class DefaultAudit(AuditLog):
+    """The audit of a detached server for which none was chosen; several servers may share it.
+
+    Nobody asked for it, so calls go on without it. Of the records that can't be written, the oldest
+    is tried again with the next one, and the others are lost.
+    """
+
+    def __init__(self, path: Path, captures: Path | None) -> None:
+        with contextlib.suppress(OSError):  # opening the file fails, too, and says why
+            path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        super().__init__(path, captures)
+        self._file = path
+        _remove_oldest(path.parent)
+
+    def flush(self) -> None:
+        """Do nothing: no call waits for a record to be written."""
+
+    def record(self, record: dict[str, Any]) -> None:
+        """Write the record of a call that was made, if it can be written."""
+        try:
+            super().record(record)
+            if os.fstat(self._fd).st_size > MAX_DEFAULT_BYTES:
+                self._rotate()
+        except (AuditError, OSError):
+            while len(self._unwritten) > 1:
+                self._unwritten.pop()
+
+    def _rotate(self) -> None:
+        """Move the file away, unless another server does; BlockingIOError if it is doing so."""
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _was_moved(self._file, self._fd):
+            self._file.replace(older(self._file))
+        _remove_oldest(self._file.parent)
+
+
+def default_path(state: Path, directory: Path) -> Path:
+    """Return the path of the default audit of a server's directory, in the state directory."""
+    digest = blake2b(os.fsencode(directory), digest_size=8).hexdigest()
+    name = _UNSAFE_IN_FILE_NAMES.sub("-", directory.name)[:_MAX_NAME_CHARACTERS]
+    return state / "audits" / f"{name}-{digest}.jsonl"
+
+
+def older(path: Path) -> Path:
+    """Return where the records go that were in a default audit until it was too large."""
+    return path.with_name(f"{path.name}.1")
+
+
+def _remove_oldest(directory: Path) -> None:
+    """Remove the default audits that were not written for the longest time, beyond the limit.
+
+    A server whose audit was removed makes it again with the next record.
+    """
+    kept_bytes = 0
+    with contextlib.suppress(OSError):  # another server may remove them, too
+        files = [(path.lstat(), path) for path in directory.iterdir()]
+        for status, path in sorted(files, key=lambda file: file[0].st_mtime_ns, reverse=True):
+            kept_bytes += status.st_blocks * 512
+            if kept_bytes > MAX_DEFAULTS_BYTES:
+                path.unlink()
 
 
 def _open_directory(path: Path) -> int:

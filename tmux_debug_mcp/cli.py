@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import StartError
-from .options import OPTIONS, Values, checked, parse, unknown
+from .options import NO_AUDIT, OPTIONS, Values, checked, parse, unknown
 from .sockets.servers import JOINED, READY
 from .tmux.versions import is_new_enough
 from .verbs.registry import LOOKING, SECTIONS
 
 if TYPE_CHECKING:
+    from .audit import AuditLog
     from .server import Configuration
+    from .settings import Settings
 
 # The file for a detached server's complaints, such as a bug of ours, or why it ended.
 _ERRORS = "errors.log"
@@ -76,7 +78,9 @@ def _importing() -> Iterator[None]:
         gc.freeze()
 
 
-def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configuration":
+def configuration_of(
+    values: Values, environ: Mapping[str, str], *, is_detached: bool = False
+) -> "Configuration":
     """Return what a server with these options and this environment serves.
 
     Raises:
@@ -84,18 +88,12 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
     """
     tmux, version_query = _ask_version(values["tmux"])
     # These imports take most of the start-up time. Meanwhile, tmux prints its version.
-    from .audit import AuditLog  # noqa: PLC0415
     from .logs.archive import Archive  # noqa: PLC0415
     from .server import Configuration  # noqa: PLC0415
     from .settings import path_of  # noqa: PLC0415
 
     _check_version(tmux, version_query)
     settings, toolsets = checked({**values, "tmux": tmux}, environ)
-
-    audit = None
-    records, captures = path_of(values["audit"]), path_of(values["audit-full"])
-    if records or captures:
-        audit = AuditLog(records, captures)
 
     archive = None
     log_directory = path_of(values["log-dir"])
@@ -105,7 +103,30 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
         archive = Archive(log_directory)
         archive.prepare()
 
+    audit = _audit_of(values, settings, is_detached=is_detached)
     return Configuration(toolsets, settings, audit, archive)
+
+
+def _audit_of(values: Values, settings: "Settings", *, is_detached: bool) -> "AuditLog | None":
+    """Return the audit that the options ask for, or else the default one of a detached server.
+
+    Without the latter, a server starts all the same, and says so: nobody has asked for it.
+
+    Raises:
+        StartError: What the options ask for can't be opened.
+    """
+    from .audit import AuditLog, DefaultAudit, default_path  # noqa: PLC0415
+    from .settings import path_of  # noqa: PLC0415
+
+    captures = path_of(values["audit-full"])
+    if is_detached and not values["audit"]:
+        try:
+            path = default_path(settings.state_dir, settings.cwd.resolve())
+            return DefaultAudit(path, captures)
+        except StartError as error:
+            sys.stderr.write(f"tmux-debug: {error} Calls are not recorded now.\n")
+    records = None if values["audit"] == NO_AUDIT else path_of(values["audit"])
+    return AuditLog(records, captures) if records or captures else None
 
 
 def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
@@ -128,7 +149,7 @@ def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping
     os.close(ready_fd)
     try:
         keep_s = seconds_of(values["keep"])
-        configuration = configuration_of(values, environ)
+        configuration = configuration_of(values, environ, is_detached=True)
         listener = claim(directory)
     except StartError as error:
         _tell(f"{error}\n".encode())

@@ -44,6 +44,9 @@ class Option:
         self.variable = "TMUX_DEBUG_" + flag.upper().replace("-", "_")
 
 
+# The audit of a server that keeps none.
+NO_AUDIT = "none"
+
 OPTIONS = (
     Option(
         "allow-kill",
@@ -51,7 +54,13 @@ OPTIONS = (
         "",
         "with --socket, let tmux_kill, close_tab and stop_process end windows on that tmux server",
     ),
-    Option("audit", "FILE", "", "append a record of every call to this file, in JSON Lines"),
+    Option(
+        "audit",
+        "FILE",
+        "",
+        "append a record of every call to this file, in JSON Lines; the word none for no audit; "
+        "by default, only servers that outlive their clients have one, in the state directory",
+    ),
     Option("audit-full", "DIR", "", "save each returned pane text to a file in this directory"),
     Option("cwd", "DIR", "", "the directory where panes start, instead of the server's own"),
     Option(

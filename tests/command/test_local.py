@@ -135,7 +135,7 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
         (["start", "web"], "To start a command in a pane: tmux-debug create COMMAND"),
         (["stop", "web"], "To end a pane: tmux-debug kill PANE"),
         (["completion", "tcsh"], "Argument shell: invalid choice: 'tcsh'"),
-        (["audit"], "Give a FILE written with --audit."),
+        (["audit"], "No audit was kept of this directory's servers. Give a FILE"),
         (["audit", "--fialed", "x"], "Flag '--fialed' is unknown. Did you mean --failed?"),
         (["replay", "--pgn", "x"], "Flag '--pgn' is unknown. Did you mean --png?"),
         (["doctor", "--jsno"], "Flag '--jsno' is unknown. Did you mean --json?"),

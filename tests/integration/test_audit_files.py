@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from support import PATIENCE_S, Gate, in_process, records
 
-from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp import audit
+from tmux_debug_mcp.audit import AuditLog, DefaultAudit, older
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.settings import Settings
 
@@ -436,3 +437,74 @@ async def test_record_after_a_half_written_line_is_a_line_of_its_own(
     half, whole = path.read_text().splitlines()
     assert half == '{"ts": "2026-01-01T00:0'
     assert json.loads(whole)["tool"] == "list_panes"
+
+
+def numbers(*paths: Path) -> list[int]:
+    """Return the numbers in the records of these files."""
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    return [json.loads(line)["number"] for line in lines]
+
+
+def test_default_audit_is_moved_away_when_it_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MAX_DEFAULT_BYTES", 500)
+    path = tmp_path / "a.jsonl"
+    logs = [DefaultAudit(path, None), DefaultAudit(path, None)]
+    for number in range(40):
+        logs[number % 2].record({"ts": "2026-01-30T10:15:46.120Z", "number": number})
+    for log in logs:
+        log.close()
+
+    # The newest are kept, in order, and none is lost when two servers share the file.
+    kept = numbers(older(path), path)
+    assert kept == list(range(kept[0], 40))
+    assert 500 < older(path).stat().st_size < 600
+    assert path.stat().st_size <= 500
+    assert sorted(tmp_path.iterdir()) == [path, older(path)]
+
+
+def test_default_audits_that_are_oldest_give_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MAX_DEFAULTS_BYTES", 100_000)
+    for number in range(5):
+        (tmp_path / f"{number}.jsonl").write_bytes(b"{}\n" + b" " * 40_000)
+        os.utime(tmp_path / f"{number}.jsonl", (number, number))
+
+    DefaultAudit(tmp_path / "new.jsonl", None).close()
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["3.jsonl", "4.jsonl", "new.jsonl"]
+
+
+def test_no_call_fails_because_of_a_default_audit(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    log = DefaultAudit(path, None)
+    path.unlink()
+    path.mkdir()
+
+    for number in range(3):
+        log.flush()
+        log.record({"ts": "2026-01-30T10:15:46.120Z", "number": number})
+    path.rmdir()
+    log.flush()
+    log.record({"ts": "2026-01-30T10:15:46.120Z", "number": 3})
+    log.close()
+
+    assert numbers(path) == [0, 3]
+
+
+def test_default_audit_on_a_full_disk_has_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    log = DefaultAudit(path, None)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as above; two records take 90 bytes
+    try:
+        for number in range(4):
+            log.record({"ts": "2026-01-30T10:15:46.120Z", "number": number})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log.record({"ts": "2026-01-30T10:15:46.120Z", "number": 4})
+    log.close()
+
+    assert numbers(path) == [0, 1, 2, 4]

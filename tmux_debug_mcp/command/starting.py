@@ -23,6 +23,8 @@ from tmux_debug_mcp.sockets.servers import (
     inode_of,
 )
 
+from .caller import write
+
 DEFAULT_KEEP = "60m"
 _MAX_ANSWER_BYTES = 1 << 16
 
@@ -90,6 +92,7 @@ def _start(directory: str, values: Values) -> bool:
         answer += data
     os.close(answer_fd)
     if answer.endswith(READY):
+        write(2, answer.removesuffix(READY))  # what it starts without
         return True
     if answer.endswith(JOINED):
         return False

@@ -169,8 +169,8 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
     LOOKING: (
         Verb(
             "audit",
-            "show audits as a table, or with --html as a page",
-            "audit --failed --since 2h ~/debug-audit.log",
+            "show what was done, as a table, or with --html as a page",
+            "audit --failed --since 2h",
             handler="tmux_debug_mcp.viewing.audit_verb:run",
         ),
         Verb(

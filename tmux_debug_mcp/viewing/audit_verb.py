@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from tmux_debug_mcp.audit import default_path, older
 from tmux_debug_mcp.options import value_of
 from tmux_debug_mcp.settings import path_of, state_directory
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.choosing import directories_of
+from tmux_debug_mcp.sockets.servers import CommandError, current_directory
 from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
@@ -44,7 +46,8 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="a file that a server wrote with --audit; - is standard input",
+        help="a file that a server wrote with --audit, - for standard input; else what the "
+        "detached servers of this directory wrote",
     )
     made.add_argument(
         "--pane",
@@ -97,10 +100,13 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     """Run the verb and return its exit status; CommandError if it can't be done."""
     options = parser_of(VERBS["audit"]).parse_args(words)
     _check(options)
+    files = options.files or _default_files(environ)
+    if options.follow and not options.files:
+        del files[:-1]  # nothing is added to the older one
     wanted = _filter(options)
     names = PaneNames()
     output = _output(environ, names, is_json=options.json)
-    sources = [Source(word, output.flush) for word in options.files]
+    sources = [Source(word, output.flush) for word in files]
     damaged: Counter[str] = Counter()
 
     def calls(audits: _Audits) -> Iterator[Record]:
@@ -118,7 +124,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         if options.html:
             for source in sources:
                 source.check_is_not(options.html)
-            _write_page(calls(source.to_end() for source in sources), options, environ)
+            title = ", ".join(map(os.path.basename, files))
+            _write_page(calls(source.to_end() for source in sources), title, options, environ)
         elif options.follow:
             for source in sources:
                 source.check_can_be_followed()
@@ -135,6 +142,21 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     return _DAMAGED if damaged else _ALL_READ
 
 
+def _default_files(environ: Mapping[str, str]) -> list[str]:
+    """Return the default audit of the nearest of the caller's directories that has one.
+
+    The older of its files comes first.
+    """
+    for directory in directories_of(current_directory(), os.path.expanduser("~")):
+        path = default_path(state_directory(environ), Path(directory))
+        found = [str(file) for file in (older(path), path) if file.exists()]
+        if found:
+            return found
+    raise CommandError(
+        "No audit was kept of this directory's servers. Give a FILE written with --audit."
+    )
+
+
 def _filter(options: argparse.Namespace) -> Filter:
     now = datetime.now().astimezone()
     return Filter(
@@ -147,11 +169,7 @@ def _filter(options: argparse.Namespace) -> Filter:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Check that there is an audit, the options go together, and the directories exist."""
-    if not options.files:
-        raise CommandError(
-            "Give a FILE written with --audit. Without that option, a server writes no audit."
-        )
+    """Check that the options go together, and the directories exist."""
     for flag, value in (("--captures", options.captures), ("--log-dir", options.log_dir)):
         if not value:
             continue
@@ -186,14 +204,16 @@ def _chosen(
 
 
 def _write_page(
-    records: Iterable[Record], options: argparse.Namespace, environ: Mapping[str, str]
+    records: Iterable[Record],
+    title: str,
+    options: argparse.Namespace,
+    environ: Mapping[str, str],
 ) -> None:
     """Write the page, and print the number of its calls on standard error."""
     captures = path_of(options.captures or value_of("audit-full", environ))
     logs = path_of(options.log_dir or value_of("log-dir", environ))
     cast_of = kept_casts(logs or state_directory(environ) / "logs")
     out = Path(options.html)
-    title = ", ".join(os.path.basename(file) for file in options.files)
     count = write(records, out, title, captures, cast_of)
     sys.stderr.write(f"{visible(str(out))}: {count} calls\n")
 
