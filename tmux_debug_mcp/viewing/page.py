@@ -110,6 +110,8 @@ class _Page:
         self._lanes: list[dict[str, Any]] = []
         self._places: dict[tuple[str, str], int] = {}
         self._named: dict[tuple[str, str], int] = {}
+        # The lanes of panes; the others are of calls about none, or about one that isn't there.
+        self._panes: set[int] = set()
         # Phrases and errors, and results, each once, with their places.
         self._texts = {"": 0}
         self._results: dict[Result, int] = {}
@@ -181,8 +183,11 @@ class _Page:
             number = len(self._lanes)
             self._places[run, pane] = number
             self._lanes.append({"name": visible(pane) or "server", "key": (run, pane)})
+        if not (pane and record.is_answered):
+            return number
+        self._panes.add(number)
         name = record.fields.get("name")
-        if pane and record.is_answered and record.tool in MAKING and isinstance(name, str):
+        if record.tool in MAKING and isinstance(name, str):
             self._lanes[number]["name"] = visible(name)
             self._named[run, name] = number
         return number
@@ -236,6 +241,7 @@ class _Page:
         return orjson.dumps(
             {
                 "lanes": self._lanes,
+                "panes": len(self._panes),
                 "texts": list(self._texts),
                 "began": [round(at - clock, 1) for at in self._began],
                 "took": [round(took, 1) for took in self._took],

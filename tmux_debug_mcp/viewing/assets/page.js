@@ -246,7 +246,7 @@ function update() {
     dateFormat.format(new Date(clock)),
     (onlyFailures || words.length ? `${calls} of ` : "") + counted(count, "call"),
     `${failures} failed`,
-    counted(lanes.length, "pane"),
+    counted(data.panes, "pane"),
   ];
   if (list.ariaBusy === "true") facts.push("searching the output…");
   else if (words.length && !onlyFailures && lanes.some((one) => one.cast !== undefined)) {
