@@ -55,7 +55,8 @@ def test_key_among_several_texts_is_refused_with_two_ways_to_press_it(
     with pytest.raises(KeysError) as raised:
         steps(["!1", key], **{argument: True})
 
-    assert str(raised.value).startswith(f"'{key}' is a key name, but with {argument} it would be")
+    refused = f"'{key}' is a key name, but with parameter '{argument}' it would be typed as text, "
+    assert str(raised.value).startswith(refused)
     assert "A line feed at the end of the text is Enter in the same write." in str(raised.value)
 
 
