@@ -635,3 +635,13 @@ def test_program_of_this_installation_is_written(config: Callable[..., str], hom
 
     server = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["tmux-debug"]
     assert server["command"] == str(BESIDE)
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "opencode", "cursor"])
+def test_what_is_written_last_is_how_to_allow_the_tools(
+    config: Callable[..., str], client: str
+) -> None:
+    [*_, permission] = config(client, "--name", "terminals", "--write").splitlines()
+
+    assert re.search(r"\bterminals\b|mcp__terminals\b", permission)
+    assert permission.endswith("To check the entry: tmux-debug doctor")

@@ -172,6 +172,10 @@ CLIENTS = {
         toml_file,
         "mcp_servers",
         _plain,
+        permission=(
+            "Codex may ask before it uses a tool. To allow them all, add "
+            'default_tools_approval_mode = "approve" to the table of {}.'
+        ),
     ),
     "gemini": Client(
         "Gemini CLI",
@@ -196,6 +200,7 @@ CLIENTS = {
         key="mcp",
         shape=_opencode,
         others=_others_of_opencode,
+        permission="OpenCode allows the tools of {} unless your permissions say otherwise.",
     ),
     "vscode": Client(
         "VS Code",
