@@ -20,7 +20,6 @@ from mcp import Client, StdioServerParameters
 from sessions import Call, facts_of, fenced, joined, sessions_of, with_facts
 from support import PATIENCE_S, Tools, in_process, run_of, texts
 
-import tmux_debug_mcp.demo
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.archive import Archive
@@ -140,7 +139,7 @@ def directory_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     directory, programs = tmp_path / "shop", tmp_path / "programs"
     directory.mkdir()
     programs.mkdir()
-    shutil.copy(Path(tmux_debug_mcp.demo.__file__).with_name("shop.py"), directory)
+    shutil.copy(DOCS / "examples" / "shop.py", directory)
     (programs / "python3").symlink_to(sys.executable)
     vim = shutil.which("vim") or shutil.which("vim.tiny")
     if vim:

@@ -14,7 +14,7 @@ import sessions
 from support import ask_until, marked, records
 from wire import SERVER, Server
 
-from tmux_debug_mcp import __version__, demo
+from tmux_debug_mcp import __version__
 from tmux_debug_mcp.command import listing
 from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.sockets.choosing import HIDDEN_INPUT
@@ -402,7 +402,7 @@ def test_page_has_every_verb() -> None:
 @documented
 def test_session_on_the_page_is_what_happens(shell: Shell, on_path: Path, tmp_path: Path) -> None:
     page = (DOCS / "command-line.md").read_text()
-    shutil.copy(Path(demo.__file__).with_name("shop.py"), tmp_path)
+    shutil.copy(DOCS / "examples" / "shop.py", tmp_path)
     path = f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"
     [session] = sessions.fenced(page, "console")
 

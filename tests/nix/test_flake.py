@@ -177,7 +177,7 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
     run, install = [line.removeprefix("$ nix ") for line in nix_commands()[:2]]
     assert (run, install) == ("run . -- demo", "profile install .")
 
-    assert "TypeError: can't multiply sequence" in output("run", ".", "--", "demo")
+    assert "in transfer\n      with payee.lock:" in output("run", ".", "--", "demo")
     output("profile install", ".", "--profile", str(tmp_path / "profile"))
     command = [str(tmp_path / "profile" / "bin" / "tmux-debug-mcp"), "--version"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(

@@ -1,7 +1,9 @@
 """The command: flags, variables, and what it says when it can't start."""
 
+import contextlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -10,15 +12,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sessions import calls_of
 from support import ask_until
 from wire import SERVER, Server
 
 import tmux_debug_mcp
 from tmux_debug_mcp.command import serve
+from tmux_debug_mcp.demo import debugging
 from tmux_debug_mcp.options import OPTIONS, checked, parse
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.settings import Settings, pane_environment
 from tmux_debug_mcp.tmux.versions import is_new_enough
+
+# What the demo shows, in this order.
+DEMO_TELLS = (
+    "with payee.lock:",
+    "blocked: waits for locks in all 2 threads (futex)",
+    "(<bob: locked>, <alice: locked>)",
+    "awaits hidden input",
+    "Typed into pane 'debug-3'",
+    "deployed",
+)
 
 
 def command(
@@ -329,7 +343,20 @@ def test_panes_do_not_inherit_what_is_dropped_and_get_a_locale_only_where_there_
     assert pane_environment({"LANG": "C"}, [], {"LANG": ""}) == {"LANG": "", "LC_CTYPE": "C.UTF-8"}
 
 
-def test_demo_finds_the_bug_and_fails_where_there_is_none(
+def in_terminal(environment: dict[str, str], *arguments: str) -> tuple[int, str]:
+    """Run the command with a terminal as its output; return its status and what it printed."""
+    master, terminal = os.openpty()
+    process = subprocess.Popen([*SERVER, *arguments], env=environment, stdout=terminal)
+    os.close(terminal)
+    printed = bytearray()
+    with contextlib.suppress(OSError):  # the end
+        while True:
+            printed += os.read(master, 4096)
+    os.close(master)
+    return process.wait(timeout=60), printed.decode().replace("\r\n", "\n")
+
+
+def test_demo_names_the_lock_and_a_person_types_the_password(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     # With a tmux that is not on the PATH.
@@ -337,23 +364,38 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
     (tmp_path / "tmux").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "tmux").chmod(0o755)
     mine = {
+        "TERM": "xterm",
         "TMUX_DEBUG_TMUX": str(tmp_path / "my-tmux"),
         "PATH": f"{tmp_path}:{environment['PATH']}",
     }
-    done = command(environment | mine, "demo")
-    assert done.returncode == 0, done.stderr
-    assert (
-        "TypeError: can't multiply sequence by non-int of type 'float'"
-        in done.stdout.splitlines()[-1]
-    )
-    assert "exited with code 22" in done.stdout
+    status, printed = in_terminal(environment | mine, "demo")
 
+    assert status == 0, printed
+    shown = re.sub(r"\033\[[\d;]*m", "", printed)
+    tools = [call.tool.removeprefix("tmux_") for call in calls_of(shown)]
+    assert tools == ["run", "create_pane", "send_keys", "run", "wait"]
+    words = " ".join(shown.split())
+    places = [words.find(told) for told in DEMO_TELLS]
+    assert -1 not in places, words
+    assert places == sorted(places)
+    assert debugging.SECRET not in words
+    assert len(shown.splitlines()) <= 45
+    assert max(map(len, shown.splitlines())) <= debugging.COLUMNS
+    # The status lines stand out.
+    assert printed.count(f"\033[{debugging.STATUS}m  [debug-") == len(tools)
+    for pid in re.findall(r"\(pid (\d+)\)", words):
+        assert not Path("/proc", pid).exists()
+
+
+def test_demo_fails_where_nothing_hangs(environment: dict[str, str], tmp_path: Path) -> None:
     shutil.copytree(Path(tmux_debug_mcp.__file__).parent, tmp_path / "tmux_debug_mcp")
-    shop = tmp_path / "tmux_debug_mcp" / "demo" / "shop.py"
-    shop.write_text(shop.read_text().replace('"3.50"', "3.50"))
+    test = tmp_path / "tmux_debug_mcp" / "demo" / "test_bank.py"
+    test.write_text(test.read_text().replace("with payee.lock", "with threading.Lock()"))
+
     done = command(environment, "demo", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    assert done.stdout.splitlines()[-1] == "The shop works: there was nothing to debug."
+    assert done.stdout.splitlines()[-1].startswith("That didn't go as it should.")
+    assert "\033" not in done.stdout
 
 
 @pytest.mark.parametrize(

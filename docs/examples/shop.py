@@ -1,4 +1,4 @@
-"""A small web shop with a bug. The demo debugs it, so don't fix it.
+"""A small web shop with a bug, which pages debug.
 
 usage: python3 shop.py serve
        python3 shop.py order URL ITEM COUNT
