@@ -1,9 +1,9 @@
 """The pictures of the README and the pages, from one real session.
 
-A client calls a real server, and a person types into a real shell beside it. What the client asks
-for and gets is printed in a terminal on the left; the person's shell is on the right. Both are
-photographed after each step, at a pace for reading, for `demo.png` and, for asciinema, `demo.cast`.
-`audit.png` is the page of the session's audit in a browser. Run as a program, this writes them.
+It's the story of the demo, with a person who types into a real shell. What the agent asks for and
+gets is printed in a terminal; the person's shell is below. Both are photographed after each step,
+at a pace for reading, for `demo.png` and, for asciinema, `demo.cast`. `audit.png` is the page of
+the session's audit in a browser. Run as a program, this writes them.
 """
 
 import json
@@ -12,13 +12,12 @@ import re
 import shlex
 import sys
 import tempfile
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import anyio
 from browsers import chromium
@@ -26,6 +25,14 @@ from mcp import Client, StdioServerParameters
 from PIL import Image
 from support import PATIENCE_S
 
+from tmux_debug_mcp.demo.debugging import (
+    COLUMNS,
+    SECRET,
+    STATUS,
+    project,
+    story,
+    wrapped,
+)
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.engine import open_engine
@@ -39,112 +46,81 @@ DOCS = Path(__file__).parents[1] / "docs"
 PICTURE, CAST, PAGE = DOCS / "demo.png", DOCS / "demo.cast", DOCS / "audit.png"
 TITLE = "An agent and a person debug in the same terminals"
 MAX_BYTES = 400_000
-LEFT, RIGHT, ROWS = 62, 44, 26
+AGENT_ROWS, PERSON_ROWS = 26, 4
 
-# The pace, in seconds: between a person's words, before an answer, and for reading a text and each
-# line of it.
-_WORD_S, _ANSWER_S = 0.25, 0.8
-_READ_S, _LINE_S = 0.6, 0.12
-_HOLD_S = 4.0
+# The pace, in seconds: for a person's word, a step, each line of an answer, and the end.
+_WORD_S, _STEP_S, _LINE_S, _END_S = 0.15, 0.5, 0.16, 2.5
 # Enough for the text, its styles and the edges of its letters.
-_COLOURS = 16
+_COLOURS = 64
 
-_BOLD, _FAINT, _CYAN = 1, 2, 36
-
-SECRET = "correct horse"  # noqa: S105
-# The programs that the agent debugs.
-PROGRAMS = {
-    "cart.py": """\
-def total(items):
-    cost = 0
-    for item in items:
-        cost += item["price"] * item["count"]
-    return cost
-
-print(total([{"price": "4", "count": 3}]))
-""",
-    "report.py": """\
-import os
-readable, writable = os.pipe()
-os.write(writable, b"row\\n" * 50_000)
-""",
-    "deploy.sh": """\
-read -rsp "Password of the server: " password; echo
-echo "deployed ($((${#password} * 0 + 3)) files)"
-""",
-}
+# Of the titles of both terminals: darker than what is in these.
+_TITLE = Style(foreground=7, background=238)
 
 
 @dataclass
 class Film:
-    """Frames of both terminals, and when each appears."""
+    """Frames of both terminals, and for how many seconds each is to be seen."""
 
-    left: Pane
-    right: Pane
+    agent: Pane
+    person: Pane
     pipe: TextIO
     frames: list[tuple[float, Screen]] = field(default_factory=list)
-    at_s: float = 0.0
     marks: int = 0
+    new_lines: int = 0
 
-    async def show(self, delay_s: float) -> None:
-        """Photograph both terminals as they are now, so long after the photograph before."""
-        self.at_s = round(self.at_s + delay_s, 3)
-        left, right = [await capture_screen(pane) for pane in (self.left, self.right)]
-        self.frames.append((self.at_s, beside(left, right)))
+    async def photograph(self, shown_s: float) -> None:
+        """Photograph both terminals as they are now."""
+        screens = [await capture_screen(pane) for pane in (self.agent, self.person)]
+        self.frames.append((shown_s, stacked(*screens)))
 
-    async def print(self, text: str, parameter: int, delay_s: float) -> None:
-        """Print lines on the left, and photograph that."""
+    async def print(self, text: str, style: str) -> None:
+        """Print lines of the agent's session, and photograph each whole answer."""
         # A title shows nothing, and tells that the terminal has got what is before it.
         self.marks += 1
         mark = f"\033]0;mark {self.marks}\a"
-        for line in text.split("\n"):
-            indent = " " * (len(line) - len(line.lstrip()))
-            for row in textwrap.wrap(line, LEFT - 1, subsequent_indent=indent) or [""]:
-                self.pipe.write(f"\033[{parameter}m{row}\033[0m\n")
+        rows = wrapped(text).split("\n")
+        self.pipe.writelines(f"\033[{style}m{row}\033[0m\n" for row in rows)
         self.pipe.write(mark)
         self.pipe.flush()
-        await until(self.left, mark)
-        await self.show(delay_s)
+        await until(self.agent, mark)
+        self.new_lines += len(rows)
+        if style == STATUS:
+            await self.photograph(_STEP_S + self.new_lines * _LINE_S)
+            self.new_lines = 0
+
+    async def type_secret(self, command: str) -> None:
+        """Do what the status line asks a person for."""
+        await self.type(command, "Secret for")
+        await self.type(SECRET, "$ ", is_hidden=True)
 
     async def type(self, text: str, shows: str, *, is_hidden: bool = False) -> None:
         """Type a line as the person, and photograph each word and what comes of the line."""
         for word in re.findall(r"\S+ *", text):
-            start = self.right.log.size
+            start = self.person.log.size
             await self.press(word)
             if not is_hidden:
-                await until(self.right, word.rstrip()[-1], start)
-            await self.show(_WORD_S)
-        start = self.right.log.size
+                await until(self.person, word.rstrip()[-1], start)
+                await self.photograph(_WORD_S)
+        start = self.person.log.size
         await self.press("\r")
-        await until(self.right, shows, start)
-        await self.show(_ANSWER_S)
+        await until(self.person, shows, start)
+        await self.photograph(_STEP_S)
 
     async def press(self, keys: str) -> None:
         """Type keys as the person."""
         codes = [f"{byte:x}" for byte in keys.encode()]
-        await self.right.client.run(("send-keys", "-t", self.right.place.target, "-H", *codes))
+        await self.person.client.run(("send-keys", "-t", self.person.place.target, "-H", *codes))
 
 
-def beside(left: Screen, right: Screen) -> Screen:
-    """Return a screen with two others in it below their titles, and a line between them."""
-    title = Style(reverse=True)
-    line = [Cell("│", 1, Style(dim=True))]
-    rows = [
-        [
-            *styled(" the agent".ljust(LEFT), title),
-            *line,
-            *styled(" a person".ljust(RIGHT), title),
-        ]
-    ]
-    for number in range(ROWS):
-        row, other = (
-            screen.rows[number] if number < len(screen.rows) else [] for screen in (left, right)
-        )
-        blanks = " " * (LEFT - sum(cell.width for cell in row))
-        rows.append([*row, *styled(blanks, Style()), *line, *other])
-    column, number = right.cursor
-    cursor = (LEFT + 1 + column, 1 + number)
-    return Screen(LEFT + 1 + RIGHT, 1 + ROWS, cursor, right.is_cursor_shown, rows)
+def stacked(agent: Screen, person: Screen) -> Screen:
+    """Return a screen with two others in it, each below its title."""
+    rows: list[Sequence[Cell]] = []
+    for title, screen in (("the agent", agent), ("a person, in another terminal", person)):
+        rows.append(styled(f" {title}".ljust(COLUMNS), _TITLE))
+        rows += [*screen.rows, *[[]] * (screen.height - len(screen.rows))]
+    column, row = person.cursor
+    cursor = (column, 2 + agent.height + row)
+    return Screen(COLUMNS, len(rows), cursor, person.is_cursor_shown, rows)
 
 
 def styled(text: str, style: Style) -> list[Cell]:
@@ -157,7 +133,8 @@ def cast(frames: Sequence[tuple[float, Screen]]) -> str:
     header = {"version": 2, "width": first.columns, "height": first.height, "title": TITLE}
     lines = [json.dumps(header)]
     shown: list[str] = [""] * first.height
-    for at_s, screen in frames:
+    at_s = 0.0
+    for shown_s, screen in frames:
         rows = [drawn(row) for row in screen.rows]
         text = "".join(
             f"\033[{number};1H{row}\033[K"
@@ -167,13 +144,13 @@ def cast(frames: Sequence[tuple[float, Screen]]) -> str:
         shown = rows
         column, row = screen.cursor
         text += f"\033[{row + 1};{column + 1}H"
-        lines.append(json.dumps([at_s, "o", text]))
+        lines.append(json.dumps([round(at_s, 3), "o", text]))
+        at_s += shown_s
     return "\n".join(lines) + "\n"
 
 
 def animate(frames: Sequence[tuple[float, Screen]], path: Path) -> None:
     """Write an animated PNG, which begins again and again."""
-    times = [*(at_s for at_s, _ in frames), frames[-1][0] + _HOLD_S]
     pictures = [Image.open(BytesIO(draw(screen))) for _, screen in frames]
     colours = pictures[-1].quantize(_COLOURS)
     first, *others = [
@@ -183,7 +160,7 @@ def animate(frames: Sequence[tuple[float, Screen]], path: Path) -> None:
         path,
         save_all=True,
         append_images=others,
-        duration=[round((end_s - at_s) * 1000) for at_s, end_s in pairwise(times)],
+        duration=[round(shown_s * 1000) for shown_s, _ in frames],
     )
 
 
@@ -207,65 +184,6 @@ async def until(pane: Pane, text: str, since: int = 0) -> None:
                 await subscription.wait(PATIENCE_S)
 
 
-class Agent:
-    """The client, whose calls are printed."""
-
-    def __init__(self, client: Client, film: Film) -> None:
-        self._client = client
-        self._film = film
-
-    async def say(self, text: str) -> None:
-        """Print what it is about to do."""
-        await self._film.print(f"\n# {text}", _BOLD, _READ_S)
-
-    async def call(self, tool: str, **arguments: Any) -> str:  # noqa: ANN401
-        """Call a tool of the toolset `debug`, print the call and its answer, and return its end."""
-        shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        await self._film.print(f"> {tool}({shown})", _CYAN, _READ_S)
-        # On a busy machine, a program takes longer than an agent waits by default.
-        patience = {"timeout_s": PATIENCE_S}
-        result = await self._client.call_tool(f"tmux_{tool}", patience | arguments)
-        blocks = [one.text.rstrip("\n") for one in result.content if one.type == "text"]
-        confirmed = ("Created pane", "Sent keys", "Killed pane")
-        *texts, status = [one for one in blocks if not one.startswith(confirmed)]
-        delay_s = _ANSWER_S
-        for text in texts:
-            await self._film.print(f"  {text}".replace("\n", "\n  "), 0, delay_s)
-            delay_s = 0.0
-        await self._film.print(f"  {status}".replace("\n", "\n  "), _FAINT, delay_s)
-        lines = 1 + sum(text.count("\n") + 1 for text in texts)
-        await self._film.show(_READ_S + _LINE_S * lines)
-        return status
-
-
-async def story(agent: Agent, film: Film) -> None:
-    """Have the agent and the person do what the picture shows."""
-    await agent.say("Why does the cart fail? Follow it in the debugger.")
-    await agent.call("create_pane", name="pdb", command="python3 -m pdb cart.py")
-    steps = ["break 4 Enter", "continue Enter", "p cost, item Enter", "next Enter"]
-    await agent.call("send_keys", pane_id="pdb", keys=steps)
-
-    await agent.say("The report hangs. On what?")
-    await agent.call("create_pane", name="report", command="python3 report.py")
-
-    await agent.say("The deployment wants a password. That is not for me.")
-    status = await agent.call("create_pane", name="deploy", command="bash deploy.sh")
-    line = " ".join(status.split()).partition("can type it: ")[2].partition(";")[0]
-    await film.type(line, "deploy")
-    await film.type(SECRET, "$ ", is_hidden=True)
-    await agent.call("wait", pane_id="deploy")
-
-    server = line.partition(" secret ")[0]
-    await film.type(f"{server} attach --write pdb", "(Pdb)")
-    await agent.say("Somebody has taken over the debugger.")
-    await film.type("p items", "4")
-    await agent.call("send_keys", pane_id="pdb", keys="quit Enter")
-    start = film.right.log.size
-    await film.press("\x02d")
-    await until(film.right, "$ ", start)
-    await agent.call("send_keys", pane_id="pdb", keys="quit Enter")
-
-
 @dataclass
 class Session:
     """What the session has left: the frames, and its audit as a page."""
@@ -276,31 +194,28 @@ class Session:
 
 async def session() -> Session:
     """Have the agent and the person meet."""
-    with (
-        tempfile.TemporaryDirectory(dir="/tmp") as name,
-        tempfile.TemporaryDirectory(prefix="shop-", dir="/tmp") as project,
-    ):
+    with project("/tmp") as name:  # noqa: S108  a short path, wherever TMPDIR is
         directory = Path(name)
-        for program, text in PROGRAMS.items():
-            (Path(project) / program).write_text(text)
         env = studio(directory)
         audit = ["--audit", str(directory / "audit.log"), "--log-dir", str(directory / "logs")]
         server = StdioServerParameters(
             command=str(directory / "bin/tmux-debug-mcp"),
             args=audit,
             env=env,
-            cwd=project,
+            cwd=directory,
         )
         pipe = directory / "pipe"
         os.mkfifo(pipe)
         async with open_engine(Settings(env, directory)) as engine, Client(server) as client:
-            shown = NewPane(f"exec cat {pipe}", columns=LEFT, rows=ROWS)
-            shell = NewPane("exec env PS1='$ ' bash --norc", columns=RIGHT, rows=ROWS)
-            left, right = [await engine.create(one) for one in (shown, shell)]
+            printed = NewPane(f"exec cat {pipe}", columns=COLUMNS, rows=AGENT_ROWS)
+            shell = NewPane("exec env PS1='$ ' bash --norc", columns=COLUMNS, rows=PERSON_ROWS)
+            agent, person = [await engine.create(one) for one in (printed, shell)]
             with pipe.open("w") as file:
-                film = Film(left, right, file)
-                await until(right, "$ ")
-                await story(Agent(client, film), film)
+                film = Film(agent, person, file)
+                await until(person, "$ ")
+                # On a busy machine, a program takes longer than an agent waits by default.
+                await story(client, film.print, film.type_secret, timeout_s=PATIENCE_S)
+                film.frames[-1] = _END_S, film.frames[-1][1]
         page = directory / "page.html"
         command = ["bin/tmux-debug", "audit", "audit.log", "--html", str(page), "--log-dir", "logs"]
         await anyio.run_process(command, cwd=directory, env=env)
@@ -331,7 +246,7 @@ def photograph(page: str, path: Path) -> None:
         file.write_text(page)
         tab = browser.new_page(viewport={"width": 1200, "height": 720})
         tab.goto(file.as_uri())
-        for key in ("ArrowDown", "ArrowDown", "Enter"):
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
             tab.keyboard.press(key)
         tab.get_by_text("Printed meanwhile").wait_for()
         tab.screenshot(path=path)
