@@ -194,7 +194,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "demo",
-            "watch a client debug a small broken web service",
+            "watch an agent debug a test that hangs",
             "demo",
             handler=f"{LOCAL}:demo",
         ),
