@@ -33,6 +33,9 @@ class Hazard:
         self._tools = tools
         self._directory = directory
         self._made = 0
+        # A process that has just forked may wait for its child: it could not be frozen, and nothing
+        # would thaw the child.
+        self._one_is_frozen = anyio.Lock()
         # How often each command may have run, by its number.
         self.allowed: dict[int, tuple[int, ...]] = {}
 
@@ -125,8 +128,9 @@ class Hazard:
         }[what]
         for pid in self._random.sample(pids, k=min(1, len(pids))):
             # It may have ended, or be frozen already.
-            with contextlib.suppress(AssertionError, ChildProcessError), frozen(pid):
-                await anyio.sleep(0.2)
+            async with self._one_is_frozen:
+                with contextlib.suppress(AssertionError, ChildProcessError), frozen(pid):
+                    await anyio.sleep(0.2)
 
 
 @HASTY

@@ -2,5 +2,6 @@
 
 import getpass
 
-getpass.getpass("Password for the bank: ")
-print("deployed")
+if __name__ == "__main__":
+    getpass.getpass("Password for the bank: ")
+    print("deployed")

@@ -27,6 +27,7 @@ def transfer(payer: Account, payee: Account) -> None:
             payee.balance += 10
 
 
-alice, bob = Account("alice"), Account("bob")
-threading.Thread(target=transfer, args=(alice, bob), daemon=True).start()
-transfer(bob, alice)
+if __name__ == "__main__":
+    alice, bob = Account("alice"), Account("bob")
+    threading.Thread(target=transfer, args=(alice, bob), daemon=True).start()
+    transfer(bob, alice)
