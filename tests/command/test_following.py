@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import PATIENCE_S, ask_until
+from support import PATIENCE_S, ask_until, wait_until
 from wire import Server
 
 from tmux_debug_mcp.panes.reports import Reason
@@ -356,3 +356,14 @@ def test_only_all_lines_of_one_pane_are_followed(
 
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr.startswith("tmux-debug: --follow prints all lines of one pane, from ")
+
+
+def test_lines_that_are_no_longer_kept_are_said(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command="yes $(seq 1000) | head -c 18000000; cat", name="web")
+    wait_until(lambda: "no longer kept" in shell.run("capture", "web", "--since", "0").stderr)
+    server.call("send_keys", pane_id="web", keys=["last Enter", "C-d"])
+
+    done = shell.run("capture", "web", "--follow", "--since", "0")
+
+    assert " bytes before this are no longer kept.\n" in done.stderr
+    assert done.stdout.endswith("last\nlast\n")

@@ -45,7 +45,7 @@ _GONE_OF_RUN = (
     "tmux-debug: {:,} bytes of the output are no longer kept. For all of it, have the command "
     "write a file."
 )
-_GONE = "tmux-debug: {:,} bytes before this are no longer kept."
+GONE = "tmux-debug: {:,} bytes before this are no longer kept."
 # How to read a gap, or more.
 _READ = "tmux-debug capture {pane_id} --since {since} --lines {lines}"
 _MORE = "tmux-debug: {:,} more bytes to read: tmux-debug capture {} --since {}"
@@ -228,7 +228,7 @@ def _lacking(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -
         has_older = is_search and "context" not in given and notes > 0
         return [_TOO_MUCH] if cut_bytes or is_limited or has_older else []
     gone_bytes = facts["start_cursor"] - since
-    lacking = [_GONE.format(gone_bytes)] if gone_bytes > 0 else []
+    lacking = [GONE.format(gone_bytes)] if gone_bytes > 0 else []
     if cut_bytes and (wanted is None or count < wanted):
         pane = shlex.quote(given["pane_id"])
         lacking.append(_MORE.format(cut_bytes, pane, facts["cursor"]))

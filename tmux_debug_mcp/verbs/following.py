@@ -36,9 +36,9 @@ from tmux_debug_mcp.tools.captures import MAX_CHARACTERS
 from tmux_debug_mcp.tools.debug_arguments import CapturePane, Wait
 from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.toolset import Answer
-from tmux_debug_mcp.vt.rows import Line
+from tmux_debug_mcp.vt.rows import Gap, Line
 
-from .answers import DONE, OTHERWISE, TIMED_OUT, Output, refused
+from .answers import DONE, GONE, OTHERWISE, TIMED_OUT, Output, refused
 from .parsing import Request, in_verbs
 
 # How many lines come first, as with tail(1).
@@ -127,6 +127,9 @@ async def _send_lines(engine: Engine, caller: Caller, given: CapturePane) -> str
             while text.position < log.size:
                 events, _ = await text.advance(log.size, PIECE_BYTES)
                 settled = [event for event in events if isinstance(event, Line)]
+                gone_bytes = sum(event.size for event in events if isinstance(event, Gap))
+                if gone_bytes:
+                    await caller.send({"err": f"{GONE.format(gone_bytes)}\n"})
                 await caller.send({"out": printed([*settled, *text.open_lines][sent:-1])})
                 sent = len(text.open_lines) - 1
             if has_ended:
