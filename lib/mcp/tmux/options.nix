@@ -26,22 +26,27 @@ let
     if found == null then null else map builtins.fromJSON found;
   isBetween = low: high: number: low <= number && number <= high;
 
-  # How many of each unit are 30 days.
-  mostKept = {
-    s = 2592000;
-    m = 43200;
-    h = 720;
-    d = 30;
+  secondsOf = {
+    "" = 1;
+    s = 1;
+    m = 60;
+    h = 3600;
+    d = 86400;
   };
   isTime =
     value:
-    lib.any (
-      unit:
-      let
-        numbers = numbersIn "([1-9][0-9]{0,8})${unit}" value;
-      in
-      numbers != null && lib.all (isBetween 1 mostKept.${unit}) numbers
-    ) (lib.attrNames mostKept);
+    let
+      isWritten =
+        lib.isString value && builtins.match "([0-9]{1,9}([.][0-9]{1,9})?|[.][0-9]{1,9})[smhd]?" value != null;
+      # A number of JSON has a digit before its point, and no zeros before other digits.
+      parts = builtins.match "0*([0-9]*)([.][0-9]+)?([smhd]?)" value;
+      whole = lib.head parts;
+      number = builtins.fromJSON (
+        (if whole == "" then "0" else whole) + lib.optionalString (lib.elemAt parts 1 != null) (lib.elemAt parts 1)
+      );
+      seconds = number * secondsOf.${lib.elemAt parts 2};
+    in
+    isWritten && 0 < seconds && seconds <= 30 * secondsOf.d;
   isSize =
     value:
     let
