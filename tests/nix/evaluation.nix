@@ -270,8 +270,8 @@ let
       call = mkServerConfig { toolsets = "tmux, debug"; };
       message = noValue "toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas, but not debug with tmux";
     };
-    mkServerConfigOfATimeWithoutAUnit = {
-      call = mkServerConfig { keep = "60"; };
+    mkServerConfigOfATimeOfAnUnknownUnit = {
+      call = mkServerConfig { keep = "60w"; };
       message = noValue "keep" "null or a time such as 90s, 60m, 2h or 1d, of at most 30d";
     };
     mkServerConfigOfASizeThatIsNone = {
