@@ -46,6 +46,9 @@ def ssh_host(root: Path, directory: Path, env: Mapping[str, str]) -> Iterator[No
     ssh, sshd = shutil.which("ssh"), shutil.which("sshd", path=search)
     if not ssh or not sshd:
         raise NoHostError("ssh or sshd is missing")
+    if os.geteuid() == 0:
+        # Its service makes this directory, which need not run here.
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     for name in ("host", "user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(root / name)]
         subprocess.run(command, check=True)
@@ -112,7 +115,7 @@ def container(root: Path, directory: Path, env: Mapping[str, str]) -> Iterator[N
     else:
         raise NoHostError(f"no container runs here: {complaints.strip()}")
     script = (
-        "verb=$1; shift; option=; case $1 in --*) option=$1; shift ;; esac; shift\n"
+        "verb=$1; shift; option=; case $1 in -*) option=$1; shift ;; esac; shift\n"
         f'exec {shlex.join(base)} "$verb" $option {name} "$@"'
     )
     _add(env, "podman", script)

@@ -88,6 +88,11 @@ class Times:
     turn_s: float = 10.0
     # A shell reads a line at once, but its hooks before a command may take a while.
     take_s: float = 10.0
+    # A shell elsewhere answers a question within this time.
+    answer_elsewhere_s: float = 2.0
+    # Where we can't see what a command awaits, one that has printed nothing for this long since a
+    # line without its end seems to ask for something.
+    seems_to_ask_s: float = 3.0
     # Grace period after each interrupt of a command that has timed out.
     interrupt_s: float = 2.0
     # The same for programs that read C-c as a key.

@@ -350,14 +350,15 @@ class ShellNotReadyError(SentenceError):
     )
 
 
-class ForeignShellError(SentenceError):
-    """Raised when the shell in a pane is another user's or runs in a container."""
+class ElsewhereError(SentenceError):
+    """Raised when a command can't run in a pane that leads elsewhere, by ssh or a container."""
 
     pane_id: str
-    shell: str
+    door: str
+    why: str
     sentence = (
-        "Pane '{pane_id}': its {shell} runs as another user or in a container, and can't read the "
-        "command's file. Use tmux_send_keys with wait_for to type the command there."
+        "Pane '{pane_id}' leads elsewhere, by {door}, and nothing was run: {why}. Use "
+        "tmux_send_keys there."
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from tmux_debug_mcp.errors import (
     BusyError,
     CursorError,
-    ForeignShellError,
+    ElsewhereError,
     JobNotTakenError,
     LogLostError,
     NotAtPromptError,
@@ -29,7 +29,7 @@ MAX_BYTES = {"debug": 7000, "tabs": 5000, "terminal": 5000, "tmux": 8000}
 _OF_RUNS = {
     BusyError,
     CursorError,
-    ForeignShellError,
+    ElsewhereError,
     JobNotTakenError,
     LogLostError,
     NotAtPromptError,

@@ -26,7 +26,7 @@ from tmux_debug_mcp.panes.waiting import Conditions, EndOfWait
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, at_rest
 
 if TYPE_CHECKING:
-    from tmux_debug_mcp.panes.shells.jobs import Job
+    from tmux_debug_mcp.panes.shells.jobs import FileJob
 
 TIMES = Times()
 LATER = Later(math.inf)  # at any time
@@ -368,12 +368,12 @@ JOBS: Sequence[tuple[Given, Moment, object]] = [
 def test_end_of_a_run_in_a_shell(
     pane: StagedPane, job: Given, moment: Moment, answer: object
 ) -> None:
-    found = EndOfJob(pane, cast("Job", job), 30.0)(moment)
+    found = EndOfJob(pane, cast("FileJob", job), 30.0)(moment)
     assert (told(found) if answer is LATER else found) == pytest.approx(answer)
 
 
 def test_log_without_room_for_the_end_of_a_run_fails_it(pane: StagedPane) -> None:
-    rule = EndOfJob(pane, cast("Job", CLOSED), 30.0)
+    rule = EndOfJob(pane, cast("FileJob", CLOSED), 30.0)
     assert rule(AT) is DRAIN
     pane.losses += 1  # the drain has started the log's writer again
     assert rule(DRAINED) is RunAction.FAIL
@@ -382,7 +382,7 @@ def test_log_without_room_for_the_end_of_a_run_fails_it(pane: StagedPane) -> Non
 def test_shell_that_was_replaced_is_told_when_its_pane_goes_on(
     pane: StagedPane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rule = EndOfJob(pane, cast("Job", Given(closed=True, runs=False)), 30.0)
+    rule = EndOfJob(pane, cast("FileJob", Given(closed=True, runs=False)), 30.0)
     rule(DRAINED)
     later = replace(DRAINED, now=10.4, activity=seen(BUSY))
     assert isinstance(rule(later), Later)  # pane.sh is about to tell its end
@@ -464,5 +464,5 @@ async def test_exit_code_is_not_waited_for_once_the_pane_has_ended(
 
     monkeypatch.setattr(giving, "give", give)
     async with clock.jumping():
-        assert await giving.last_exit_code(pane, cast("Job", job)) is None
+        assert await giving.last_exit_code(pane, cast("FileJob", job)) is None
     assert clock.now() == 0.0

@@ -14,7 +14,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tmux_debug_mcp.turns import Turns, next_turn
-from tmux_debug_mcp.vt.marks import FILES, MAX_MARK_BYTES, MAX_TO_MARK, readable, without_paths
+from tmux_debug_mcp.vt.marks import (
+    FILES,
+    MAX_MARK_BYTES,
+    MAX_TO_MARK,
+    NONCE,
+    readable,
+    without_paths,
+)
 from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -234,7 +241,7 @@ async def _shown(
 
     Also returns the lines as searched: with line feeds alone, and without our paths.
     """
-    if FILES.encode() in data:
+    if FILES.encode() in data or NONCE.encode() in data:
         data = without_paths(readable(data)).encode()
     data = _with_line_feeds(data).removesuffix(b"\n")
     lines = data.split(b"\n")

@@ -35,6 +35,8 @@ from .looking.activity import Awaits, Snapshot, awaited, prompting
 from .looking.terminal import Terminal
 from .place import PaneId, Place
 
+# After these keys, a shell's line is empty.
+_LEAVE_LINE = (("Enter",), ("C-c",), ("C-u",), ("C-d",))
 # A wait can tell the echo of this many steps from output.
 _MAX_SENT = 200
 # Of more lines, and of longer ones, we remember only that there were some.
@@ -111,6 +113,7 @@ class Keyboard:
         self.holder: str | None = None
         self.typed_lines: list[str | None] = []
         self.empty_prompt: int | None = None
+        self._has_left_line = False  # with what was typed last
         self._requests = Requests()
 
     def hand_over(self, person: str) -> None:
@@ -165,9 +168,17 @@ class Keyboard:
         """Whether something was typed since the shell's command line was known to be empty."""
         return bool(self.typed_lines)
 
+    @property
+    def may_have_text(self) -> bool:
+        """Whether what was typed last, by a call or a person, may have left text on a line."""
+        if not self.typed_lines or self.typed_lines[-1] is not None:
+            return False
+        return not self._has_left_line
+
     def use_line(self, keystrokes: Keystrokes | None = None) -> None:
         """Note that something is typed on the shell's command line: keystrokes, if known."""
         line = None
+        self._has_left_line = bool(keystrokes and keystrokes.keys[-1:] in _LEAVE_LINE)
         if keystrokes and set(keystrokes.keys) == {"Enter"} and not keystrokes.is_paste:
             line = keystrokes.text
         if line and len(line) > _MAX_LINE_CHARACTERS:

@@ -78,6 +78,7 @@ class Reason(StrEnum):
     # Of runs.
     DONE = "done"  # the command has ended by itself
     INTERRUPTED = "interrupted"  # somebody else interrupted the command
+    QUIET = "quiet"  # it seems to ask for something, where we can't see what a command awaits
     RUNNING = "running"  # time ran out, and the command goes on despite interrupts
     HELD = "held"  # time ran out; not interrupted, since a person has the keyboard
     LATE = "late"  # time ran out; the command has ended, but its last output is not in the log yet
@@ -103,7 +104,7 @@ class Reason(StrEnum):
         return self.leaves_shell or self in _GOES_ON
 
 
-_GOES_ON = (Reason.INPUT, Reason.RUNNING, Reason.HELD, Reason.LATE)
+_GOES_ON = (Reason.INPUT, Reason.QUIET, Reason.RUNNING, Reason.HELD, Reason.LATE)
 
 
 @dataclass(frozen=True, slots=True)

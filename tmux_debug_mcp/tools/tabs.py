@@ -106,9 +106,9 @@ SENTENCES: Mapping[type[errors.ToolError], str] = {
         "Nothing was run. Use read_logs_from_tab to see what it shows, start_process to answer, or "
         "stop_process to interrupt it."
     ),
-    errors.ForeignShellError: (
-        "Tab '{window_id}': its {shell} runs as another user or in a container, and can't read the "
-        "command's file. Use start_process to type the command there, and read_logs_from_tab."
+    errors.ElsewhereError: (
+        "Tab '{window_id}' leads elsewhere, by {door}, and nothing was run: {why}. Use "
+        "start_process there, and read_logs_from_tab."
     ),
     errors.JobNotTakenError: (
         "Tab '{window_id}': {shell} did not take the command, and nothing was run. Use "

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Generic, TypeVar
 import mcp_types as types
 import orjson
 
+from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.errors import StartError, ToolError
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.engine import Engine
@@ -31,6 +32,10 @@ CREATES: Mapping[str, bool] = {"destructive_hint": False}
 DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
 
 _RUNS_SHELL = "it runs a shell, which is at its prompt; the next command there runs in that shell"
+
+_SEEMS_TO_ASK = (
+    f"no output for {Times().seems_to_ask_s:g} s after an unfinished line; it keeps running"
+)
 
 # What a toolset's handlers work with.
 T = TypeVar("T")
@@ -133,6 +138,7 @@ def run_remark(run: Report, timeout_s: float) -> str | None:
         Reason.SHELL_STARTED: _RUNS_SHELL,
         Reason.SHELL_INTERRUPTED: f"{timed_out}; interrupted; {_RUNS_SHELL}",
         Reason.INPUT: "it keeps running",
+        Reason.QUIET: _SEEMS_TO_ASK,
     }
     return remarks.get(run.reason)
 

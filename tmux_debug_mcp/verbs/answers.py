@@ -72,6 +72,7 @@ _RUN_STATUSES: Mapping[str, int] = {
     Reason.LATE: TIMED_OUT,
     Reason.SHELL_INTERRUPTED: TIMED_OUT,
     Reason.INPUT: AWAITS_INPUT,
+    Reason.QUIET: AWAITS_INPUT,
     Reason.SHELL_STARTED: AWAITS_INPUT,
 }
 

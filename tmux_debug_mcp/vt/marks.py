@@ -6,13 +6,14 @@ Marks are escape sequences of ours, which terminals don't show.
 
     ESC ] 7777 ; NONCE ; S STATUS ; COMMAND BEL    a shell begins a command, after one with STATUS
     ESC ] 7777 ; NONCE ; STATUS BEL                the command has ended
+    ESC ] 7777 ; NONCE ; \ BEL                     a fish shell has read a line; `\\`: another one
     ESC \ ESC ] 7777 ; NONCE ; STATUS BEL          the program of a pane has ended
 
 The last one begins with the end of a string, because a program may be killed within one. Each mark
 has a nonce of its own, which a program has to look for in our files.
 
-For a command, we type a line that makes the shell read the command from a file. The mark holds the
-command itself, percent-encoded, so that the text of a log can show it.
+For a command, we type a line that makes the shell read the command from a file; elsewhere, from its
+terminal. The mark holds the command itself, percent-encoded, so that the text of a log can show it.
 """
 
 import re
@@ -27,7 +28,8 @@ MAX_MARK_BYTES = 1024
 PANE_MARK = re.compile(rb"\033\\\033\]7777;([0-9a-f]{16});(\d{1,3})\a")
 # Groups: the nonce, the status before a command, and that of a command which has ended.
 JOB_MARK = re.compile(
-    rb"\033\]7777;([0-9a-f]{16});(?:S(-?\d{1,10})(?:;[^\a\033]{0,1000})?|(-?\d{1,10}))\a"
+    rb"\033\]7777;([0-9a-f]{16});"
+    rb"(?:S(-?\d{1,10})(?:;[^\a\033]{0,1000})?|(-?\d{1,10})|\\{1,2})\a"
 )
 # The beginning of a mark at the end of data.
 PART_OF_MARK = re.compile(
@@ -36,17 +38,21 @@ PART_OF_MARK = re.compile(
 # The mark of a command's beginning. Group: the command, percent-encoded.
 BEGIN = re.compile(r"\033\]7777;[0-9a-f]{16};S-?\d{1,10};([^\a\033]{0,1000})\a")
 
-# The line that is typed for a command: `.` or `source`, and the path of the command's file.
+# The line that is typed for a command: `.` or `source`, and the path of the command's file; or what
+# reads the command from the terminal, which has a nonce in it.
 _TYPED = re.compile(
     r"""
     (?<! \+ ) (?: \x20 \\?\. | \x20 (?:builtin\x20)? source )  # a trace has `+` before it
-    \x20 / \S* / tmux-debug-mcp-\d+-[0-9a-f]{8} / \d+\.\d+-[a-z0-9-]+ (?![\w.-])
+    \x20 / \S* / (?P<file> tmux-debug-mcp-\d+-[0-9a-f]{8} / \d+\.\d+-[a-z0-9-]+ ) (?![\w.-])
+    | \x20 eval\x20 [("] [^\n]{0,70} \\033\]7777; (?P<nonce> [0-9a-f]{16} ) ; [^\n]{0,180}
+    (?: \|string\x20collect\) | 2>&-\)" )
     """,
     re.VERBOSE,
 )
 
-# The directory of commands' files, in any path.
+# The directory of commands' files, in any path; and what precedes a nonce where it is typed.
 FILES = "/tmux-debug-mcp-"
+NONCE = "\\033]7777;"
 _PATH = rf"(?:/[^\s'\"`:]{{0,200}})?{FILES}\d+-[0-9a-f]{{8}}/\d+\.\d+-[a-z0-9-]+(?:\.command)?"
 # A line that a shell prints about what it runs, up to the path of a command's file. In raw text,
 # the line may begin with what the line editor leaves there.
@@ -142,13 +148,13 @@ def without_paths(text: str) -> str:
 def with_commands(text: str, commands: Mapping[str, str]) -> str:
     """Return a text with commands in place of what was typed for them.
 
-    `commands` maps the names of their files to them. Others are shown as `command`.
+    `commands` maps the names of their files, or the nonces, to them. Others are shown as `command`.
     """
-    if FILES not in text:
+    if FILES not in text and NONCE not in text:
         return text
 
     def command_of(typed: re.Match[str]) -> str:
-        _, _, name = typed[0].rpartition("/")
+        _, _, name = (typed["file"] or typed["nonce"]).rpartition("/")
         return commands.get(name, "command")
 
     return without_paths(_TYPED.sub(command_of, text))

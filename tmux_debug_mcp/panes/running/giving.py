@@ -17,7 +17,6 @@ import anyio
 from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.errors import (
     BusyError,
-    ForeignShellError,
     LimitReachedError,
     NotAtPromptError,
     OutcomeUnknownError,
@@ -26,16 +25,17 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.linux import processes, terminals
-from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import clean_text, may_be_answered
+from tmux_debug_mcp.logs.reading import may_be_answered
 from tmux_debug_mcp.panes.keyboard import acquire
 from tmux_debug_mcp.panes.looking.activity import prompting
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_complete, may_go_on
-from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.panes.shells.jobs import FileJob, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 from tmux_debug_mcp.vt.steps import INTERRUPT
+
+from .elsewhere import has_opened, last_line, leads_to
 
 # How many calls may wait for their turn in one pane.
 MAX_WAITING = 16
@@ -43,8 +43,6 @@ MAX_INTERRUPTS = 2
 # The most that the grace periods of all interrupts take together, for descriptions of tools.
 MAX_INTERRUPTS_S = MAX_INTERRUPTS * Times().interrupt_s
 
-# Prompts are shorter, including the sequences that draw them.
-MAX_PROMPT_BYTES = 4096
 # Prompts of shells for the rest of a command, and what looks the same. Source: PS2.
 _PS2 = re.compile(r"[a-z ]*>|")
 
@@ -92,7 +90,7 @@ async def wait_until_free(pane: Pane) -> None:
             return True
         if moment.activity is None:
             return Need.LOOK
-        if has_started_shell(moment, job):
+        if has_started_shell(moment, job) or has_opened(moment, job, times):
             # The shell that it started is free until that shell ends.
             jobs.outer.append(job)
             jobs.last = None
@@ -142,7 +140,9 @@ def _return_to_outer_job(pane: Pane) -> None:
     while jobs.outer and (jobs.last is None or _is_over(jobs.last, times)):
         outer = jobs.outer[-1]
         shell = foreground_shell(pane.leader.pid)
-        if not _is_over(outer, times) and shell is not None and shell != outer.shell:
+        is_elsewhere = isinstance(jobs.last, TypedJob) and jobs.last.shell.is_running()
+        is_inside = is_elsewhere if shell is None else shell != outer.shell
+        if is_inside and not _is_over(outer, times):
             return
         if jobs.last:
             jobs.last.remove()
@@ -166,7 +166,6 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
     Raises:
         NotAtPromptError: No shell has the terminal.
         ShellNotReadyError: One has, but does not reach its prompt.
-        ForeignShellError: It is another user's, or sees other files than we do.
         PaneExitedError: The pane's program has just ended.
     """
     starting_s = max(0.0, deadline - pane.clock.now())
@@ -175,8 +174,6 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
     shell = await prompt(AtPrompt(pane, timeout_s, starting_s, to_run=True))
     if shell is None:
         raise await _no_prompt(pane)
-    if not processes.shares_our_files(shell.pid):
-        raise ForeignShellError(pane.id, shell.name)
     return shell
 
 
@@ -234,20 +231,14 @@ async def _has_new_prompt(pane: Pane) -> bool:
     if sent is None or keyboard.typed_lines[-1] is None:
         return False
     await pane.drain_prompt()
-    prompt = await _last_line(log, sent.cursor, log.size)
+    prompt = await last_line(log, sent.cursor, log.size)
     if _PS2.fullmatch(prompt):
         return False
     if len(lines) == len(keyboard.typed_lines) and all(map(is_complete, lines)):
         return True
     before = keyboard.empty_prompt
-    is_same = before is not None and prompt == await _last_line(log, 0, before)
+    is_same = before is not None and prompt == await last_line(log, 0, before)
     return is_same and not any(map(may_go_on, lines))
-
-
-async def _last_line(log: Log, start: int, end: int) -> str:
-    start = max(start, log.kept_from, end - MAX_PROMPT_BYTES)
-    text = await clean_text(log, start, log.read(start, end - start))
-    return text.rpartition("\n")[2].strip()
 
 
 async def _no_prompt(pane: Pane) -> ToolError:
@@ -262,21 +253,22 @@ async def _no_prompt(pane: Pane) -> ToolError:
 async def interrupt(pane: Pane, *, is_second: bool) -> float:
     """Press C-c, and the second time also send SIGINT, for programs that read C-c as a key.
 
-    Return the grace period in seconds.
+    What leads elsewhere only gets the key, which it passes on. Return the grace period in seconds.
     """
     times, leader = pane.clock.times, pane.leader.pid
     modes = terminals.modes(leader)
+    leads_elsewhere = leads_to(pane) is not None
     await pane.keyboard.press(INTERRUPT)
     stat = processes.read_stat(leader)
-    if is_second and stat and stat.tpgid > 0:
+    if is_second and stat and stat.tpgid > 0 and not leads_elsewhere:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(stat.tpgid, signal.SIGINT)
-    if modes is None or modes.has_signal_keys:
+    if modes is None or modes.has_signal_keys or leads_elsewhere:
         return times.interrupt_s
     return times.key_interrupt_s
 
 
-async def give(pane: Pane, shell: Shell, command: str) -> Job:
+async def give(pane: Pane, shell: Shell, command: str) -> FileJob:
     """Give a shell at its empty prompt a command to run.
 
     Raises:
@@ -286,7 +278,7 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
     name = pane.jobs.new_name(pane.id)
     if pane.jobs.last:  # its output has ended, which its own call may not have seen yet
         pane.jobs.last.next_from = pane.log.size
-    job = Job(command, shell, pane.log, pane.client, name, pane.clock)
+    job = FileJob(command, shell, pane.log, pane.client, name, pane.clock)
     try:
         with anyio.CancelScope(shield=True):
             async with pane.keyboard.lock:
@@ -306,7 +298,7 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
     return job
 
 
-async def last_exit_code(pane: Pane, job: Job) -> int | None:
+async def last_exit_code(pane: Pane, job: FileJob) -> int | None:
     """Return the exit code of what a job's shell, which is at its prompt, has run last.
 
     None without an answer, or if somebody is typing, or has typed at the prompt since the job.

@@ -10,9 +10,9 @@ that a kill right after the command was typed leaves the output.
 A command runs at most once. Only if it surely has not begun is it given to the shell again, or an
 error says that nothing was run.
 
-A job is followed until the shell is done with it, as the kernel tells. Then its end mark, if the
-shell has printed one, has the exit code. Marks are read from the log, which may be late: the disk
-is slow, or tmux is stopped. So the log is drained first.
+A job is followed until the shell is done with it, as the kernel tells; of a shell elsewhere, only
+its end mark does. That mark, if the shell has printed it, has the exit code. Marks are read from
+the log, which may be late: the disk is slow, or tmux is stopped. So the log is drained first.
 """
 
 import math
@@ -24,6 +24,7 @@ from tmux_debug_mcp.errors import (
     JobNotTakenError,
     KeyboardHeldError,
     LogLostError,
+    NotAtPromptError,
     OutcomeUnknownError,
     PaneLostError,
     ToolError,
@@ -37,12 +38,12 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.shells.dialects import unfinished
-from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.panes.shells.jobs import Door, FileJob, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 
+from .elsewhere import MAX_PROMPT_BYTES, door_of, give_elsewhere, is_within_line, leads_to
 from .giving import (
     MAX_INTERRUPTS,
-    MAX_PROMPT_BYTES,
     at_empty_prompt,
     at_prompt,
     give,
@@ -98,6 +99,8 @@ class EndOfRun:
             return Reason.SHELL_STARTED
         if self._awaits(moment.activity):
             return Need.DRAIN if moment.is_drained is None else Reason.INPUT
+        if self._seems_to_ask(moment, 0):
+            return Reason.QUIET
         if moment.now < self.deadline:
             return Later(min(self.deadline, moment.now + self._times.job_poll_s))
         if moment.activity.snapshot.is_over:
@@ -113,11 +116,18 @@ class EndOfRun:
             return False
         return activity.awaits is not Awaits.KEYS or activity.inactive_s >= self._times.quiet_s
 
+    def _seems_to_ask(self, moment: Moment, start: int) -> bool:
+        """Return whether what is hidden from us has long been quiet, within a line."""
+        if self.interrupts or moment.activity is None or not moment.activity.is_unclear:
+            return False
+        is_quiet = moment.now >= moment.touched_at + self._times.seems_to_ask_s
+        return is_quiet and is_within_line(self._pane.log, start)
+
 
 class EndOfJob(EndOfRun):
     """Decides, as a rule, when and why the run of a job is over, which its shell was just given."""
 
-    def __init__(self, pane: Pane, job: Job, deadline: float) -> None:
+    def __init__(self, pane: Pane, job: FileJob, deadline: float) -> None:
         super().__init__(pane, deadline)
         self._job = job
         self._losses = pane.losses
@@ -146,6 +156,8 @@ class EndOfJob(EndOfRun):
                 return Reason.SHELL_STARTED
             if self._awaits(moment.activity) and not job.is_done():
                 return Need.DRAIN if moment.is_drained is None else Reason.INPUT
+            if self._seems_to_ask(moment, job.start or 0):
+                return Reason.QUIET
         # A shell that has not read the line yet would take C-c as a key of that line.
         is_typing = not has_begun and job.runtime_s <= times.begin_s
         if moment.now >= self.deadline and not is_typing and not self._is_over(moment):
@@ -229,8 +241,39 @@ class EndOfJob(EndOfRun):
         return not shell.is_interactive()
 
 
+class EndOfTypedJob(EndOfRun):
+    """Decides, as a rule, when and why the run of a job in a shell elsewhere is over."""
+
+    def __init__(self, pane: Pane, job: TypedJob, deadline: float) -> None:
+        super().__init__(pane, deadline)
+        self._job = job
+
+    def __call__(self, moment: Moment) -> Reason | RunAction | Need | Later:
+        """Return why the run is over at this moment, or what to do about it."""
+        job = self._job
+        if job.has_end_mark():
+            return Reason.GIVEN_UP if job.is_aborted else Reason.DONE
+        if moment.ending:
+            return Reason.EXITED
+        if not job.shell.is_running():
+            # Its last output may be late, or the pane about to end.
+            if moment.is_drained is None:
+                return Need.LOG
+            if moment.now >= moment.touched_at + self._times.quiet_s:
+                return Reason.SHELL_ENDED
+        elif moment.activity is None:
+            return Need.LOOK
+        elif self._awaits(moment.activity):
+            return Need.DRAIN if moment.is_drained is None else Reason.INPUT
+        elif self._seems_to_ask(moment, job.start or 0):
+            return Reason.QUIET
+        if moment.now >= self.deadline:
+            return RunAction.INTERRUPT
+        return Later(min(self.deadline, moment.now + self._times.job_poll_s))
+
+
 async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Report:
-    """Run a command in the shell that is at its prompt in a pane.
+    """Run a command in the shell that is at its prompt in a pane, or that the pane leads to.
 
     The timeout covers both reaching the prompt and the command.
 
@@ -238,7 +281,7 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Report:
         BusyError: An earlier command still runs there.
         NotAtPromptError: The program that has the terminal is not a shell.
         ShellNotReadyError: A shell has the terminal, but does not reach its prompt in time.
-        ForeignShellError: The shell is another user's, or sees other files than we do.
+        ElsewhereError: No shell answers where the pane leads, or may be asked.
         JobNotTakenError: The shell did not take the command.
         LogLostError: The shell took it, but its output could not be written to the log.
         OutcomeUnknownError: The shell may have taken it, but tmux no longer answers.
@@ -257,19 +300,18 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
     await pane.check_running()
     pane.keyboard.check_free()
     # Before the other calls are kept waiting, since this may take a while.
-    await at_prompt(pane, deadline)
+    to = leads_to(pane) or await _at_prompt_or_door(pane, deadline)
     async with pane.keyboard.in_sequence(deadline - pane.clock.now()):
         await wait_until_free(pane)
         await pane.check_running()
         await pane.ensure_log_writer()
-        shell = await at_empty_prompt(pane, deadline)
-        error = await unfinished(pane.clock, shell, command)
-        if error:  # the shell does not get it
+        given = await _give(pane, leads_to(pane, to), command, deadline)
+        if isinstance(given, str):  # the shell does not get it
             state = await pane.state()
-            excerpt = Excerpt(error.removesuffix("\n").split("\n"))
+            excerpt = Excerpt(given.removesuffix("\n").split("\n"))
             end = state.cursor
             return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
-        job = pane.jobs.last = await give(pane, shell, command)
+        job = pane.jobs.last = given
     try:
         return await _follow_job(pane, job, deadline)
     except anyio.get_cancelled_exc_class():
@@ -280,6 +322,34 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
     except ToolError as cause:
         pane.leave_run(job)
         raise OutcomeUnknownError(str(cause)) from cause
+
+
+async def _at_prompt_or_door(pane: Pane, deadline: float) -> Door | None:
+    """Wait for the shell to be at its prompt; return what leads elsewhere instead, if anything."""
+    try:
+        await at_prompt(pane, deadline)
+    except NotAtPromptError:
+        to = leads_to(pane)
+        if to is None:
+            raise
+        return to
+    return None
+
+
+async def _give(
+    pane: Pane, to: Door | None, command: str, deadline: float
+) -> FileJob | TypedJob | str:
+    """Give a command to the shell in a pane, or behind a door.
+
+    Return bash's message if it can't run the command.
+    """
+    if to:
+        return await give_elsewhere(pane, to, None, command, deadline)
+    shell = await at_empty_prompt(pane, deadline)
+    if not processes.shares_our_files(shell.pid):
+        return await give_elsewhere(pane, door_of(shell), shell, command, deadline)
+    error = await unfinished(pane.clock, command, shell.pid) if shell.name == "bash" else None
+    return error or await give(pane, shell, command)
 
 
 async def run_in_pane(pane: Pane, timeout_s: float) -> Report:
@@ -310,14 +380,19 @@ async def run_in_pane(pane: Pane, timeout_s: float) -> Report:
     )
 
 
-async def _follow_job(pane: Pane, job: Job, deadline: float) -> Report:
+async def _follow_job(pane: Pane, job: FileJob | TypedJob, deadline: float) -> Report:
     """Follow a job until its run is over, and return the report of the run.
 
     Raises:
         JobNotTakenError: The shell did not take the job.
         LogLostError: The shell took it, but its output could not be written to the log.
     """
-    reason, state, interrupted = await _follow(pane, EndOfJob(pane, job, deadline), job)
+    rule: EndOfRun
+    if isinstance(job, TypedJob):
+        rule = EndOfTypedJob(pane, job, deadline)
+    else:
+        rule = EndOfJob(pane, job, deadline)
+    reason, state, interrupted = await _follow(pane, rule, job)
     if not reason.leaves_command:
         job.settle()
     start, end = _output_range(pane.log, job, reason, state)
@@ -344,7 +419,9 @@ async def _follow_job(pane: Pane, job: Job, deadline: float) -> Report:
     )
 
 
-async def _exit_code(pane: Pane, job: Job, reason: Reason, state: State) -> int | None:
+async def _exit_code(
+    pane: Pane, job: FileJob | TypedJob, reason: Reason, state: State
+) -> int | None:
     """Return the exit code of a job whose run is over, None if it is not known."""
     # A command that ended its pane may have forged the mark of its end.
     if reason is Reason.EXITED:
@@ -353,6 +430,8 @@ async def _exit_code(pane: Pane, job: Job, reason: Reason, state: State) -> int 
         return job.exit_code
     if reason is Reason.TIMED_OUT:
         return _INTERRUPTED
+    if isinstance(job, TypedJob):
+        return None
     if reason in (Reason.DONE, Reason.GIVEN_UP) and job.shell.is_running():
         return await last_exit_code(pane, job)
     return None
@@ -400,7 +479,9 @@ async def _follow(
 def _output_range(log: Log, job: Job, reason: Reason, state: State) -> tuple[int, int]:
     start = state.cursor if job.start is None else job.start
     if job.end is not None:
-        return start, max(start, job.end)
+        is_prompted = isinstance(job, TypedJob) and job.is_aborted
+        end = _before_prompt(log, start, job.end) if is_prompted else job.end
+        return start, max(start, end)
     end = state.cursor if job.next_from is None else job.next_from
     is_at_prompt = reason.leaves_shell or (job.start is not None and job.is_closed())
     if is_at_prompt and state.is_running:

@@ -1,9 +1,11 @@
-"""The shells that may be in the foreground: which one is, and how each runs a file.
+"""The shells that may be in the foreground: which one is, and how each runs a command.
 
-Shells need no setup and no hooks for this.
+A shell here reads the command from a file. One elsewhere can't see our files, and reads it from its
+terminal. Neither needs any setup.
 """
 
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -154,11 +156,145 @@ DIALECTS: Mapping[str, Dialect] = {
     ),
 }
 
+# What is typed first to whatever reads a terminal elsewhere. Only fish takes two backslashes in
+# single quotes for one.
+QUESTION = r" printf '\033]7777;{nonce};%s\007' '\\'"
+
+# Makes a shell read lines from its terminal, without echo, until one has `=` and the number of all
+# characters before it: should one get lost, nothing runs. What the lines encode is printed. The
+# mark says that the shell reads, and which one it is.
+_READER = (
+    "s=$(stty -g 2>&-);stty -echo 2>&-;printf>&2 {quote}\\033]7777;{{nonce}};%d\\007{quote} {kind};"
+    'n=0;while IFS= read -r l&&[ "$l" != "=$n" ];do n=$((n+${{{{#l}}}}));printf %b "$l";done;'
+    "stty $s 2>&-"
+)
+_POSIX_READER = _READER.format(quote="'", kind="0${{BASH_VERSION:+1}}${{ZSH_VERSION:+2}}")
+_FISH_READER = _READER.format(quote='"', kind="3")
+# How many characters such a line has at most. Some terminals take no more than 1,024.
+MAX_LINE_CHARACTERS = 1000
+
+_BEGINS = r"\printf '\033]7777;{begin};S0;%s\007' '{shown}'"
+_ENDS = r'\printf "\033]7777;{end};%d\007" "$mcp_status"'
+
+
+def _elsewhere(before: str, run: str, after: str) -> str:
+    """Return the script of a shell elsewhere, given what it does before a command and after it."""
+    # Without a terminal of its own, the shell still has this one as its output.
+    begins, ends = (f"{mark} >/dev/tty || {mark}" for mark in (_BEGINS, _ENDS))
+    return "\n".join(
+        (
+            *("{{", "{{", before, begins, "}} 2>/dev/null", "{restore}", run),
+            *("{{ mcp_status=$?", after, ends, "}} 2>/dev/null"),
+            *(r'\eval "\unset mcp_status; (exit $mcp_status)"', "}}", ""),
+        )
+    )
+
+
+# The end of a command that is interrupted, or that a shell gives up, is told by the next prompt
+# alone. So each script adds a mark to that prompt, and takes it back after the command.
+_UNMARK_PROMPT = r"""case ${{PS1-}} in
+*"$mcp_mark"*) PS1=${{PS1%%"$mcp_mark"*}}${{PS1#*"$mcp_mark"}} ;;
+esac"""
+_POSIX_ELSEWHERE = _elsewhere(
+    rf"""case ${{{{mcp_mark-}}}} in
+?*) {_UNMARK_PROMPT} ;;
+esac
+mcp_mark=$(\printf '\033]7777;{{abort}};$?\007')
+PS1=$mcp_mark${{{{PS1-}}}}""",
+    r"\command eval {command}",
+    rf"{_UNMARK_PROMPT}; \unset mcp_mark",
+)
+_BASH_ELSEWHERE = _elsewhere(
+    r"""case :${{HISTCONTROL-}}: in
+*:ignorespace:* | *:ignoreboth:*) ;;
+*) [[ $(\builtin history 1) == *{reader}* ]] && \builtin history -d -1 ;;
+esac
+mcp_prompt=${{PROMPT_COMMAND-}}
+PROMPT_COMMAND='{{
+case $$ in '$$') \builtin printf "\033]7777;{abort};%d\007" "$?" >/dev/tty ;; esac
+PROMPT_COMMAND=$mcp_prompt
+[[ $PROMPT_COMMAND ]] || \builtin unset PROMPT_COMMAND
+\builtin unset mcp_prompt
+}} 2>/dev/null; \builtin eval "${{PROMPT_COMMAND-}}"'""",
+    r"\builtin eval {command}",
+    r"""PROMPT_COMMAND=$mcp_prompt
+[[ $PROMPT_COMMAND ]] || \builtin unset PROMPT_COMMAND
+\builtin unset mcp_prompt""",
+)
+_ZSH_ELSEWHERE = _elsewhere(
+    r"""mcp_prompt() {{
+\builtin printf '\033]7777;{abort};%d\007' "$?" >/dev/tty
+precmd_functions=("${{(@)precmd_functions:#mcp_prompt}}")
+\builtin unfunction mcp_prompt
+}}
+precmd_functions=(mcp_prompt "${{(@)precmd_functions}}")""",
+    r"\builtin eval {command}",
+    r"""precmd_functions=("${{(@)precmd_functions:#mcp_prompt}}")
+\builtin unfunction mcp_prompt""",
+)
+_FISH_ELSEWHERE = rf"""begin
+function mcp_prompt --on-event fish_prompt
+builtin printf '\033]7777;{{abort}};%d\007' $status >/dev/tty
+functions --erase mcp_prompt
+end
+builtin {_BEGINS[1:]} >/dev/tty
+{{restore}}
+eval {{command}}
+set -l mcp_status $status
+functions --erase mcp_prompt
+builtin {_ENDS[1:]} >/dev/tty
+command sh -c "exit $mcp_status"
+end
+"""
+
+
+def _quoted_for_fish(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """How a shell elsewhere, which can't read our files, reads a command and runs it.
+
+    Attributes:
+        reader: The line that makes it read a script, with the field `{nonce}`.
+        script: The script, with the fields `{reader}`, the nonce in that line; `{begin}`, `{end}`
+            and `{abort}`, those of marks; `{shown}`, the command in a mark; `{command}`, the
+            command in quotes; and `{restore}`.
+        restore: The line that sets `$?`, with the field `{code}`.
+        quote: Puts a text in quotes.
+    """
+
+    reader: str
+    script: str
+    restore: str = "(exit {code})"
+    quote: Callable[[str], str] = shlex.quote
+
+
+_READS_POSIX = f' eval "$({_POSIX_READER})"'
+# By what the mark of the reader says.
+ELSEWHERE: Mapping[str, Elsewhere] = {
+    "0": Elsewhere(_READS_POSIX, _POSIX_ELSEWHERE),
+    "1": Elsewhere(_READS_POSIX, _BASH_ELSEWHERE),
+    "2": Elsewhere(_READS_POSIX, _ZSH_ELSEWHERE),
+    "3": Elsewhere(
+        f" eval (sh -c '{_FISH_READER}'|string collect)",
+        _FISH_ELSEWHERE,
+        'command sh -c "exit {code}"',
+        _quoted_for_fish,
+    ),
+}
+SH_ELSEWHERE, BASH_ELSEWHERE, FISH_ELSEWHERE = (ELSEWHERE[kind] for kind in "013")
+
+
 # Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
 OTHER_SHELLS = (
     *("ksh", "ksh93", "mksh", "tcsh", "bsd-csh", "csh"),
     *("yash", "elvish", "nu", "xonsh", "pwsh"),
 )
+# Those that read what is typed for a shell elsewhere.
+READING_SHELLS = frozenset({"ksh", "ksh93", "mksh", "yash"})
 # The programs that count as shells where only the name is known.
 SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
 
@@ -255,23 +391,25 @@ def may_go_on(line: str) -> bool:
     return is_quoting or is_grouping or has_reserved_word or bool(_GOES_ON.search(line))
 
 
-async def unfinished(clock: Clock, shell: Shell, command: str) -> str | None:
-    """Check that a command closes its substitutions, since bash would crash on an open one.
+async def unfinished(clock: Clock, command: str, pid: int | None = None) -> str | None:
+    """Check that a command for bash closes its substitutions, since an open one would crash it.
 
-    Return bash's error message, None if the command can run.
+    `pid` is the shell's, if it is here. Return bash's error message, None if the command can run.
     """
-    if shell.name != "bash" or not _SUBSTITUTION.search(command):
+    if not _SUBSTITUTION.search(command):
         return None
     # The shell's program may merely be called bash; then we must not start it.
-    paths = (shutil.which("bash"), *_BASH_PATHS)
-    bash = next((path for path in paths if path and processes.runs(shell.pid, path)), None)
+    paths = [path for path in (shutil.which("bash"), *_BASH_PATHS) if path]
+    if pid:
+        paths = [path for path in paths if processes.runs(pid, path)]
+    bash = next(iter(paths), None)
     if bash is None:
         return None
     argv = [bash, "--norc", "-O", "extglob", "-n"]
     script = command.encode() + b"\n"
     with clock.move_on_after(clock.times.parse_s):
         check = await anyio.run_process(argv, input=script, check=False, env={"LC_ALL": "C"})
-        message = check.stderr.decode(errors="replace").replace(bash, shell.name)
+        message = check.stderr.decode(errors="replace").replace(bash, "bash")
         if check.returncode and "matching `)'" in message:
             return message
     return None

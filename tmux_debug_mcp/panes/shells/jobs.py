@@ -1,8 +1,8 @@
-"""A job: a command that the shell in a pane runs from a file.
+"""A job: a command that the shell in a pane runs, from a file or from what is typed.
 
-A job has two files. One contains the command as it is. The other is a script that runs the command
-and prints two marks: one where the output begins, and one with the exit code where it ends. We type
-one short line that makes the shell read the script.
+A job from a file has two. One contains the command as it is. The other is a script that runs the
+command and prints two marks: one where the output begins, and one with the exit code where it ends.
+We type one short line that makes the shell read the script.
 
 The shell keeps the script open until it is done with it. That distinguishes a shell that gave the
 command up from a program in the command that asks for input. The script empties its own file first,
@@ -12,12 +12,17 @@ has begun the command, whatever the log, which may be late, has to say.
 Another program may have read the nonce before, or the shell may show it. So a mark alone ends
 nothing: it counts once the shell is done with the script, which the kernel tells. If there is more
 than one by then, they don't tell the exit code, and the shell is asked.
+
+A shell elsewhere can't see our files, and the kernel tells nothing of it. There the first mark ends
+the job.
 """
 
 import contextlib
 import os
 import re
 import secrets
+import string
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import anyio
@@ -30,7 +35,7 @@ from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, encoded, one_line
 from tmux_debug_mcp.vt.steps import Keystrokes
 
-from .dialects import Shell
+from .dialects import MAX_LINE_CHARACTERS, Elsewhere, Shell
 
 # Captures can show this many of the last commands.
 _MAX_COMMANDS = 1000
@@ -45,14 +50,37 @@ _READS_EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 _HIGHEST_FD = 197
 _LOWEST_FD = 3
 
+# What a terminal, a shell that reads a line from it, and `printf %b` leave as it is.
+_TYPED_AS_IT_IS = frozenset(string.ascii_letters + string.digits + string.punctuation + " ") - {
+    *("\\", "="),
+}
+# What is above this tells of a signal in its lowest bits.
+_MAX_EXIT_CODE = 255
+_SIGNAL_BITS = 0x7F
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A program in a pane that leads to a shell elsewhere, such as ssh; or a shell of another user.
+
+    `start` is when its process was started.
+    """
+
+    pid: int
+    name: str
+    start: int
+
+    def is_running(self) -> bool:
+        """Return whether the program still runs."""
+        return processes.read_living(self.pid, self.start) is not None
+
 
 class Job:
     """A command that a shell was given to run.
 
-    Its files are in the client's directory. Their names begin with `name` and a slug of the
-    command.
-
     Attributes:
+        shell: The shell, or the door to it.
+        key: What is typed for the command tells by this which command it is.
         start: The cursor where the command's output begins, None before that. It is too early if
             the log was trimmed before the mark there was read.
         end: The cursor where the output ends, None before that.
@@ -63,17 +91,10 @@ class Job:
         is_settled: The shell is done with the script, and what it printed for the job is known.
     """
 
-    def __init__(
-        self,
-        command: str,
-        shell: Shell,
-        log: Log,
-        client: ControlClient,
-        name: str,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, command: str, shell: Shell | Door, log: Log, key: str, clock: Clock) -> None:
         self.command = command
         self.shell = shell
+        self.key = key
         self.start: int | None = None
         self.end: int | None = None
         self.next_from: int | None = None
@@ -90,8 +111,97 @@ class Job:
         self._position = self._searched_to = log.size
         self._begin = secrets.token_hex(8)
         self._end = secrets.token_hex(8)
+
+    @property
+    def runtime_s(self) -> float:
+        """Seconds since the job was made."""
+        return self._clock.now() - self._begun_at
+
+    @property
+    def _lines(self) -> str:
+        return self.command.replace("\r\n", "\n") + "\n"
+
+    def has_end_mark(self) -> bool:
+        """Search the new part of the log for marks; return whether there is one of the end."""
+        size = self._log.size
+        while not self.is_settled and self._position < size:
+            start = max(self._position, self._log.kept_from)
+            if start > self._position and self.start is None:
+                # The mark was most likely trimmed. If it wasn't, it is still to come.
+                self.start = self._position
+            data = self._log.read(start, _PIECE_BYTES)
+            for mark in JOB_MARK.finditer(data):
+                if start + mark.start() < self._searched_to:
+                    continue  # also in the piece before
+                self._searched_to = start + mark.end()
+                nonce = mark[1].decode()
+                code_before, exit_code = (part and part.decode() for part in mark.groups()[1:])
+                if nonce == self._begin and code_before:
+                    self._begin_marks += 1
+                    if self._begin_marks == 1:
+                        self.start = start + mark.end()
+                    self.code_before = int(code_before) if self._begin_marks == 1 else None
+                elif exit_code and self._is_of_end(nonce):
+                    self._end_marks += 1
+                    self.end = start + mark.start()
+                    self._code = int(exit_code)
+            if len(data) <= MAX_MARK_BYTES:
+                break
+            # Pieces overlap by the length of a mark, so that none is cut in two.
+            self._position = start + len(data) - MAX_MARK_BYTES
+        return self.end is not None
+
+    def _is_of_end(self, nonce: str) -> bool:
+        return nonce == self._end
+
+    def is_done(self) -> bool:
+        """Return whether the command has ended, as a mark and the kernel say."""
+        return self.has_end_mark() and self.is_closed()
+
+    def settle(self) -> None:
+        """Take as known what the log has of the job, with which the shell is done."""
+        if self.has_end_mark() and self._end_marks == 1:
+            # Some shells keep the previous exit code if a file contains no command.
+            self.exit_code = 0 if self._is_empty else self._code
+        self.is_settled = True
+
+    def has_begun(self) -> bool:
+        """Return whether the shell may have begun the command: False is certain at this moment."""
+        return self.start is not None
+
+    def is_closed(self) -> bool:
+        """Return whether the shell is done with the command, or gone."""
+        raise NotImplementedError
+
+    def cancel(self) -> bool:
+        """Take the command back. Return whether it surely has not run and never will."""
+        return False
+
+    def remove(self) -> None:
+        """Remove what the shell no longer needs."""
+
+
+class FileJob(Job):
+    """A job that a shell here reads from files.
+
+    The files are in the client's directory. Their names begin with `name` and a slug of the
+    command.
+    """
+
+    shell: Shell
+
+    def __init__(
+        self,
+        command: str,
+        shell: Shell,
+        log: Log,
+        client: ControlClient,
+        name: str,
+        clock: Clock,
+    ) -> None:
         self._script_file = client.file(f"{name}-{_slug(command)}")
         self._command_file = self._script_file.with_name(f"{self._script_file.name}.command")
+        super().__init__(command, shell, log, self._script_file.name, clock)
         self._is_removed = False
         self._script_status = self._write_files(client)
 
@@ -107,9 +217,8 @@ class Job:
             command=encoded(self.command),
             restore=dialect.restore if _READS_EXIT_CODE.search(self.command) else "",
         )
-        lines = self.command.replace("\r\n", "\n").encode() + b"\n"
         try:
-            client.write(self._command_file.name, lines)
+            client.write(self._command_file.name, self._lines.encode())
             path = client.write(self._script_file.name, script.encode())
             return path.stat()
         except StorageError:
@@ -120,64 +229,14 @@ class Job:
             raise StorageError(str(self._script_file), str(error.strerror)) from error
 
     @property
-    def file_name(self) -> str:
-        """The name of the script's file, as it is typed."""
-        return self._script_file.name
-
-    @property
-    def runtime_s(self) -> float:
-        """Seconds since the job was made."""
-        return self._clock.now() - self._begun_at
-
-    @property
     def line(self) -> Keystrokes:
         """The line to type. Its leading blank keeps it out of the history of most shells."""
         text = f" {self.shell.dialect.source} {self._script_file}"
         return Keystrokes(text, is_paste=False, keys=("Enter",))
 
-    def has_end_mark(self) -> bool:
-        """Search the new part of the log for marks; return whether there is one of the end."""
-        size = self._log.size
-        while not self.is_settled and self._position < size:
-            start = max(self._position, self._log.kept_from)
-            if start > self._position and self.start is None:
-                # The mark was most likely trimmed. If it wasn't, it is still to come.
-                self.start = self._position
-            data = self._log.read(start, _PIECE_BYTES)
-            for mark in JOB_MARK.finditer(data):
-                if start + mark.start() < self._searched_to:
-                    continue  # also in the piece before
-                self._searched_to = start + mark.end()
-                nonce, code_before, exit_code = (part and part.decode() for part in mark.groups())
-                if nonce == self._begin and code_before:
-                    self._begin_marks += 1
-                    if self._begin_marks == 1:
-                        self.start = start + mark.end()
-                    self.code_before = int(code_before) if self._begin_marks == 1 else None
-                elif nonce == self._end and exit_code:
-                    self._end_marks += 1
-                    self.end = start + mark.start()
-                    self._code = int(exit_code)
-            if len(data) <= MAX_MARK_BYTES:
-                break
-            # Pieces overlap by the length of a mark, so that none is cut in two.
-            self._position = start + len(data) - MAX_MARK_BYTES
-        return self.end is not None
-
-    def is_done(self) -> bool:
-        """Return whether the command has ended, as a mark and the kernel say."""
-        return self.has_end_mark() and self.is_closed()
-
-    def settle(self) -> None:
-        """Take as known what the log has of the job, with which the shell is done."""
-        if self.has_end_mark() and self._end_marks == 1:
-            # Some shells keep the previous exit code if a file contains no command.
-            self.exit_code = 0 if self._is_empty else self._code
-        self.is_settled = True
-
     def has_begun(self) -> bool:
         """Return whether the shell may have begun the command: False is certain at this moment."""
-        if self.start is not None:
+        if super().has_begun():
             return True
         try:
             return self._script_file.stat().st_size == 0
@@ -213,6 +272,57 @@ class Job:
         for file in (self._script_file, self._command_file):
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
+
+
+class TypedJob(Job):
+    """A job that a shell elsewhere reads from its terminal.
+
+    Attributes:
+        shell: The door to the shell.
+        dialect: How the shell reads it.
+        sent: The number of what was typed last for it.
+        is_aborted: The shell gave the command up, or it was interrupted.
+    """
+
+    shell: Door
+
+    def __init__(self, command: str, door: Door, log: Log, clock: Clock) -> None:
+        super().__init__(command, door, log, secrets.token_hex(8), clock)
+        self.dialect: Elsewhere | None = None
+        self.sent: int | None = None
+        self._abort = secrets.token_hex(8)
+        self.is_aborted = False
+
+    def keys(self, dialect: Elsewhere, code_before: int) -> str:
+        """Return what to type once the shell reads its terminal, given the exit code before."""
+        self.dialect = dialect
+        restore = dialect.restore if _READS_EXIT_CODE.search(self.command) else ""
+        script = dialect.script.format(
+            reader=self.key,
+            begin=self._begin,
+            end=self._end,
+            abort=self._abort,
+            shown=encoded(self.command),
+            command=dialect.quote(self._lines),
+            restore=restore.format(code=code_before),
+        )
+        return "".join(f"{line}\r" for line in _typed_lines(script))
+
+    def _is_of_end(self, nonce: str) -> bool:
+        if self.end is not None:  # prompts may show the mark again
+            return False
+        self.is_aborted = nonce == self._abort
+        return self.is_aborted or super()._is_of_end(nonce)
+
+    def settle(self) -> None:
+        """Take as known what the log has of the job, with which the shell is done."""
+        super().settle()
+        if self.exit_code is not None and self.exit_code > _MAX_EXIT_CODE:  # of ksh and yash
+            self.exit_code = processes.signal_exit_code(self.exit_code & _SIGNAL_BITS)
+
+    def is_closed(self) -> bool:
+        """Return whether the shell is done with the command, or can't be reached any more."""
+        return self.has_end_mark() or not self.shell.is_running()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,9 +366,24 @@ class Jobs:
 
     def typed(self, job: Job) -> None:
         """Note that a job's line was typed; captures show the command in its place."""
-        self.commands[job.file_name] = one_line(job.command)
+        self.commands[job.key] = one_line(job.command)
         while len(self.commands) > _MAX_COMMANDS:
             del self.commands[next(iter(self.commands))]
+
+
+def _typed_lines(script: str) -> Iterator[str]:
+    """Yield a script as a reader takes it: lines for `printf %b`, and how long they are."""
+    line, size = "", 0
+    for byte in script.encode():
+        character = chr(byte)
+        part = character if character in _TYPED_AS_IT_IS else f"\\0{byte:03o}"
+        if len(line) + len(part) > MAX_LINE_CHARACTERS:
+            yield line
+            line = ""
+        line += part
+        size += len(part)
+    yield line
+    yield f"={size}"
 
 
 def _slug(command: str) -> str:

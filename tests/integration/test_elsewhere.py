@@ -1,0 +1,343 @@
+"""Running commands in shells elsewhere: each behaves as at home, and nothing else gets much."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hosts import NoHostError, container, ssh_host
+from support import PATIENCE_S, SHELLS, Tools, run
+
+from tmux_debug_mcp.linux import processes
+
+# Shells that can't be given a file here, but can elsewhere.
+OTHERS = {"ksh": "ksh", "mksh": "mksh"}
+ELSEWHERE = {**SHELLS, **{name: shell for name, shell in OTHERS.items() if shutil.which(name)}}
+RELAY = Path(__file__).parent.parent / "relay.py"
+
+
+class Doors:
+    """Opens panes that lead elsewhere."""
+
+    def __init__(self, tools: Tools, env: dict[str, str]) -> None:
+        self.tools = tools
+        self.env = env
+
+    async def open(self, door: str, command: str) -> str:
+        """Return a pane that leads to a command by a door, once that is quiet."""
+        quoted = shlex.quote(command)
+        commands = {
+            "script": f"exec script --quiet --return --command {quoted} /dev/null",
+            "ssh": f"exec ssh -tt build {quoted}",
+            "slow line": f"exec {sys.executable} {RELAY} 0.3 {command}",
+            # The program before podman takes one option, and says which container it is.
+            "container": f"exec podman exec -it task {command}",
+        }
+        pane_id = await self.tools.create(commands[door], env=self.env)
+        await self.tools.call("wait", pane_id=pane_id, pattern=r"\S")
+        await self.tools.call("wait", pane_id=pane_id, idle_s=0.3)
+        return pane_id
+
+
+@pytest.fixture
+def doors(tools: Tools, tmp_path: Path) -> Doors:
+    (tmp_path / "bin").mkdir()
+    return Doors(tools, {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+
+
+@pytest.fixture
+def podman(doors: Doors, tmp_path: Path) -> Iterator[Doors]:
+    """Let a pane reach a container by `podman exec task`."""
+    # podman's paths may have 50 characters.
+    with tempfile.TemporaryDirectory(prefix="podman-") as storage:
+        try:
+            with container(Path(storage), tmp_path, doors.env):
+                yield doors
+        except NoHostError as error:
+            pytest.skip(str(error))
+
+
+@pytest.fixture
+def ssh(doors: Doors, tmp_path: Path) -> Iterator[Doors]:
+    """Let a pane reach this machine by `ssh build`."""
+    (tmp_path / "home").mkdir()
+    try:
+        with ssh_host(tmp_path / "home", tmp_path, doors.env):
+            yield doors
+    except NoHostError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("shell", ELSEWHERE)
+async def test_state_of_the_shell_stays(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    function = "function f; echo in f; end" if shell == "fish" else "f() { echo in f; }"
+    for command in ("cd /dev", "export COLOUR=blue", function, "alias g='echo in g'"):
+        assert (await run(tools, command, pane_id))[1]["exit_code"] == 0
+
+    assert (await run(tools, "pwd; echo $COLOUR; f", pane_id))[0] == "/dev\nblue\nin f\n"
+    assert (await run(tools, "g", pane_id))[0] == "in g\n"
+
+
+@pytest.mark.parametrize("shell", ELSEWHERE)
+async def test_exit_codes_and_the_one_before(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    name = "status" if shell == "fish" else "?"
+    for code in (0, 1, 3, 127):
+        end = f"sh -c 'exit {code}'"
+        text, meta, status = await run(tools, end, pane_id)
+        assert (text, meta["exit_code"], meta["reason"]) == ("", code, "done"), status
+        assert (await run(tools, f"echo ${name}", pane_id))[0] == f"{code}\n"
+
+
+@pytest.mark.parametrize("shell", ELSEWHERE)
+async def test_syntax_errors_hurt_nothing(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    for command in ("if", "echo 'open", "echo $(ls", ")"):
+        text, meta, _ = await run(tools, command, pane_id)
+        assert text, command
+        assert meta["exit_code"], command
+        assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+
+@pytest.mark.parametrize("shell", ELSEWHERE)
+async def test_large_scripts_and_odd_characters(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    odd = "é 漢 = \\ ' \" $ ` \t | % ! ~ * [a-z] \x7f".replace("'", "")
+    text, meta, _ = await run(tools, f"printf '%s\\n' '{odd}'", pane_id)
+    expected = odd.replace("\\", "\\") if shell != "fish" else odd
+    assert (text, meta["exit_code"]) == (f"{expected.replace(chr(127), '')}\n", 0)
+    comment = "# " + "x" * 1000
+    command = "\n".join([comment] * 127) + "\necho all of it"
+    assert (await run(tools, command, pane_id, timeout_s=PATIENCE_S))[0] == "all of it\n"
+
+
+@pytest.mark.parametrize("shell", [one for one in ELSEWHERE if one != "fish"])
+async def test_heredocs(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    command = "n=3; cat <<ONE; cat <<'TWO'\nn is $n\nONE\n$n '\\\nTWO\nsh -c 'exit 7'"
+    text, meta, _ = await run(tools, command, pane_id)
+    assert (text, meta["exit_code"]) == ("n is 3\n$n '\\\n", 7)
+
+
+@pytest.mark.parametrize("shell", ELSEWHERE)
+async def test_timeout_interrupts(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    text, meta, _ = await run(tools, "echo on; sleep 60; echo no", pane_id, timeout_s=0.5)
+    assert (text.splitlines()[0], meta["reason"], meta["exit_code"]) == ("on", "timed_out", 130)
+    assert "no" not in text, text
+    for _ in range(2):
+        assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+
+@pytest.mark.parametrize("shell", ELSEWHERE)
+async def test_behind_ssh(tools: Tools, ssh: Doors, shell: str) -> None:
+    pane_id = await ssh.open("ssh", ELSEWHERE[shell])
+    for number in range(3):
+        text, meta, status = await run(tools, f"echo {number}; sh -c 'exit {number}'", pane_id)
+        assert (text, meta["exit_code"], meta["reason"]) == (f"{number}\n", number, "done")
+        assert "foreground ssh" in status
+
+
+@pytest.mark.parametrize("shell", ELSEWHERE)
+async def test_in_a_container(tools: Tools, podman: Doors, shell: str) -> None:
+    pane_id = await podman.open("container", ELSEWHERE[shell])
+    for number in range(3):
+        text, meta, status = await run(tools, f"echo {number}; sh -c 'exit {number}'", pane_id)
+        assert (text, meta["exit_code"], meta["reason"]) == (f"{number}\n", number, "done")
+        assert "foreground podman" in status
+
+
+async def refused(tools: Tools, pane_id: str) -> str:
+    """Return the error of a run, after which nothing was typed."""
+    return await tools.error("run", command="echo typed", pane_id=pane_id)
+
+
+@pytest.mark.parametrize("program", ["less /etc/services", "vi", "htop"])
+async def test_nothing_is_typed_where_a_program_draws(
+    tools: Tools, ssh: Doors, program: str
+) -> None:
+    pane_id = await ssh.open("ssh", f"TERM=xterm {program}")
+    pane = await tools.engine.find(pane_id)
+
+    assert "a program draws on the screen" in await refused(tools, pane_id)
+    assert not pane.keyboard.sent
+
+
+@pytest.mark.parametrize("asks", ["Password: ", "Enter passphrase for key '/x': ", "OTP code?"])
+async def test_nothing_is_typed_where_a_secret_is_asked(
+    tools: Tools, ssh: Doors, asks: str
+) -> None:
+    pane_id = await ssh.open("ssh", f"read -rsp {shlex.quote(asks)} secret")
+    pane = await tools.engine.find(pane_id)
+
+    error = await refused(tools, pane_id)
+    assert f"something is asked there, not a command: {asks.strip()}" in error
+    assert not pane.keyboard.sent
+
+
+async def test_nothing_is_typed_after_text_without_enter(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    await tools.send(pane_id, "rm -rf build")
+    assert "may still be on the line" in await refused(tools, pane_id)
+
+    await tools.send(pane_id, "C-c")
+    assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+
+async def test_what_is_no_shell_gets_one_line(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", f"{sys.executable} -q")
+    pane = await tools.engine.find(pane_id)
+
+    error = await refused(tools, pane_id)
+    assert re.search(r"no shell answered within 2 s. Typed was `printf '.*'`; the last", error)
+    assert "the last line is `>>>`" in error
+    assert len(pane.keyboard.sent) == 1
+
+
+async def test_what_is_seen_to_be_no_shell_gets_nothing(tools: Tools, doors: Doors) -> None:
+    pane_id = await doors.open("script", f"{sys.executable} -q")
+    pane = await tools.engine.find(pane_id)
+
+    assert "python3" in await refused(tools, pane_id)
+    assert not pane.keyboard.sent
+
+
+async def test_run_that_seems_to_ask_returns(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    command = "echo first; read -rp 'Name? ' name; echo hello $name; (exit 4)"
+    text, meta, status = await run(tools, command, pane_id)
+
+    assert (text, meta["reason"]) == ("first\nName? ", "quiet")
+    assert "no output for 3 s after an unfinished line; it keeps running" in status
+    assert "is busy: echo first;" in await tools.error("run", command="true", pane_id=pane_id)
+    *_, status = await tools.blocks("send_keys", pane_id=pane_id, keys=["bob Enter"])
+    assert "run ended with code 4" in status
+
+
+async def test_second_run_is_refused_while_the_first_goes_on(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, "echo on; sleep 60", pane_id)
+        await tools.shows(pane_id, "\non")
+        assert "is busy: echo on; sleep 60" in await tools.error(
+            "run", command="true", pane_id=pane_id
+        )
+        await tools.send(pane_id, "C-c")
+    assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+
+async def test_key_interrupts_what_runs_there(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    results: list[Any] = []
+
+    async def run_it() -> None:
+        results.append(await run(tools, "echo on; sleep 60; echo no", pane_id))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_it)
+        await tools.shows(pane_id, "\non")
+        await tools.send(pane_id, "C-c")
+    [(text, meta, _)] = results
+    assert (text, meta["reason"], meta["exit_code"]) == ("on\n^C\n", "interrupted", 130)
+
+
+async def test_end_of_the_shell_there_is_an_answer(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    text, meta, _ = await run(tools, "echo bye; exit 3", pane_id)
+    assert (text.splitlines()[0], meta["reason"], meta["exit_code"]) == ("bye", "exited", 3)
+
+
+async def test_doors_in_a_shell_here(tools: Tools, ssh: Doors) -> None:
+    pane_id = await tools.create("bash --norc", env=ssh.env)
+    for code in (5, 6):
+        _, meta, _ = await run(tools, "ssh -tt build exec bash --norc", pane_id)
+        assert meta["reason"] == "quiet"
+        assert (await run(tools, "cd /dev; pwd", pane_id))[0] == "/dev\n"
+        _, meta, status = await run(tools, f"exit {code}", pane_id)
+        assert meta["reason"] == "shell_ended", status
+        assert (await run(tools, "echo home", pane_id))[0] == "home\n"
+
+
+async def test_door_behind_a_door(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    await tools.send(pane_id, "dash Enter")
+    assert (await run(tools, "cd /dev; pwd", pane_id))[0] == "/dev\n"
+    assert (await run(tools, "echo ${BASH-none}", pane_id))[0] == "none\n"
+    await tools.send(pane_id, "exit Enter")
+    assert (await run(tools, "echo ${BASH-none}", pane_id))[0] != "none\n"
+
+
+async def test_lost_connection_is_an_answer(tools: Tools, ssh: Doors) -> None:
+    pane_id = await tools.create("bash --norc", env=ssh.env)
+    await tools.send(pane_id, "ssh -tt build exec bash --norc Enter", timeout_s=2)
+    results: list[Any] = []
+
+    async def run_it() -> None:
+        results.append(await run(tools, "echo on; sleep 60", pane_id))
+
+    pane = await tools.engine.find(pane_id)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_it)
+        await tools.shows(pane_id, "\non")
+        [door] = [
+            pid for pid in processes.descendants(pane.leader.pid) if processes.program(pid) == "ssh"
+        ]
+        os.kill(door, signal.SIGKILL)
+    [(text, meta, status)] = results
+    assert (text.splitlines()[0], meta["reason"]) == ("on", "shell_ended")
+    assert "the shell ended" in status
+    assert (await run(tools, "echo home", pane_id))[0] == "home\n"
+
+
+async def test_large_output(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    _, meta, _ = await run(tools, "seq 2000000; false", pane_id, timeout_s=PATIENCE_S)
+    printed = len("\r\n".join(map(str, range(1, 2_000_001)))) + 2
+    assert meta["exit_code"] == 1
+    assert meta["end_cursor"] - meta["start_cursor"] == printed
+
+
+async def test_slow_line(tools: Tools, doors: Doors) -> None:
+    pane_id = await doors.open("slow line", "bash --norc")
+    for number in range(2):
+        text, meta, _ = await run(tools, f"echo {number}; (exit 3)", pane_id)
+        assert (text, meta["exit_code"]) == (f"{number}\n", 3)
+    _, meta, _ = await run(tools, "sleep 60", pane_id, timeout_s=1.5)
+    assert (meta["reason"], meta["exit_code"]) == ("timed_out", 130)
+
+
+async def test_size_changes_meanwhile(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    results: list[Any] = []
+
+    async def run_it() -> None:
+        results.append(await run(tools, "echo on; read -r line; stty size", pane_id))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_it)
+        await tools.shows(pane_id, "\non")
+        await tools.call("send_keys", pane_id=pane_id, keys="", size="90x33")
+        await tools.send(pane_id, "go Enter")
+    [(text, meta, _)] = results
+    assert (text.splitlines()[-1], meta["exit_code"]) == ("33 90", 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="su asks others than root for a password")
+@pytest.mark.parametrize("shell", ["bash", "dash", "zsh", "fish"])
+async def test_shell_of_another_user(tools: Tools, shell: str) -> None:
+    path = shutil.which(shell)
+    pane_id = await tools.create(f"su --shell {path} nobody")
+    await tools.call("wait", pane_id=pane_id, idle_s=0.3)
+    text, meta, _ = await run(tools, "id -un; sh -c 'exit 3'", pane_id)
+    assert (text, meta["exit_code"], meta["reason"]) == ("nobody\n", 3, "done")
+    command = "read line" if shell == "fish" else "read line; echo got $line"
+    assert (await run(tools, command, pane_id))[1]["reason"] == "input"
