@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from clocks import with_times
 from hosts import NoHostError, container, ssh_host
 from support import PATIENCE_S, SHELLS, Tools, run
 
@@ -21,6 +22,8 @@ from tmux_debug_mcp.linux import processes
 # Shells that can't be given a file here, but can elsewhere.
 OTHERS = {"ksh": "ksh", "mksh": "mksh"}
 ELSEWHERE = {**SHELLS, **{name: shell for name, shell in OTHERS.items() if shutil.which(name)}}
+# A busy machine may take its time.
+PATIENTLY = with_times(answer_elsewhere_s=PATIENCE_S, seems_to_ask_s=PATIENCE_S)
 RELAY = Path(__file__).parent.parent / "relay.py"
 
 
@@ -76,6 +79,7 @@ def ssh(doors: Doors, tmp_path: Path) -> Iterator[Doors]:
         pytest.skip(str(error))
 
 
+@PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_state_of_the_shell_stays(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
@@ -87,6 +91,7 @@ async def test_state_of_the_shell_stays(tools: Tools, doors: Doors, shell: str) 
     assert (await run(tools, "g", pane_id))[0] == "in g\n"
 
 
+@PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_exit_codes_and_the_one_before(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
@@ -98,6 +103,7 @@ async def test_exit_codes_and_the_one_before(tools: Tools, doors: Doors, shell: 
         assert (await run(tools, f"echo ${name}", pane_id))[0] == f"{code}\n"
 
 
+@PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_syntax_errors_hurt_nothing(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
@@ -108,6 +114,7 @@ async def test_syntax_errors_hurt_nothing(tools: Tools, doors: Doors, shell: str
         assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
 
 
+@PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_large_scripts_and_odd_characters(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
@@ -120,6 +127,7 @@ async def test_large_scripts_and_odd_characters(tools: Tools, doors: Doors, shel
     assert (await run(tools, command, pane_id, timeout_s=PATIENCE_S))[0] == "all of it\n"
 
 
+@PATIENTLY
 @pytest.mark.parametrize("shell", [one for one in ELSEWHERE if one != "fish"])
 async def test_heredocs(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
@@ -128,6 +136,7 @@ async def test_heredocs(tools: Tools, doors: Doors, shell: str) -> None:
     assert (text, meta["exit_code"]) == ("n is 3\n$n '\\\n", 7)
 
 
+@PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_timeout_interrupts(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
@@ -138,6 +147,7 @@ async def test_timeout_interrupts(tools: Tools, doors: Doors, shell: str) -> Non
         assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
 
 
+@PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_behind_ssh(tools: Tools, ssh: Doors, shell: str) -> None:
     pane_id = await ssh.open("ssh", ELSEWHERE[shell])
@@ -147,6 +157,7 @@ async def test_behind_ssh(tools: Tools, ssh: Doors, shell: str) -> None:
         assert "foreground ssh" in status
 
 
+@PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_in_a_container(tools: Tools, podman: Doors, shell: str) -> None:
     pane_id = await podman.open("container", ELSEWHERE[shell])
@@ -184,6 +195,7 @@ async def test_nothing_is_typed_where_a_secret_is_asked(
     assert not pane.keyboard.sent
 
 
+@PATIENTLY
 async def test_nothing_is_typed_after_text_without_enter(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     await tools.send(pane_id, "rm -rf build")
@@ -223,6 +235,7 @@ async def test_run_that_seems_to_ask_returns(tools: Tools, ssh: Doors) -> None:
     assert "run ended with code 4" in status
 
 
+@PATIENTLY
 async def test_second_run_is_refused_while_the_first_goes_on(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     async with anyio.create_task_group() as tasks:
@@ -235,6 +248,7 @@ async def test_second_run_is_refused_while_the_first_goes_on(tools: Tools, ssh: 
     assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
 
 
+@PATIENTLY
 async def test_key_interrupts_what_runs_there(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     results: list[Any] = []
@@ -250,6 +264,7 @@ async def test_key_interrupts_what_runs_there(tools: Tools, ssh: Doors) -> None:
     assert (text, meta["reason"], meta["exit_code"]) == ("on\n^C\n", "interrupted", 130)
 
 
+@PATIENTLY
 async def test_end_of_the_shell_there_is_an_answer(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     text, meta, _ = await run(tools, "echo bye; exit 3", pane_id)
@@ -267,6 +282,7 @@ async def test_doors_in_a_shell_here(tools: Tools, ssh: Doors) -> None:
         assert (await run(tools, "echo home", pane_id))[0] == "home\n"
 
 
+@PATIENTLY
 async def test_door_behind_a_door(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     await tools.send(pane_id, "dash Enter")
@@ -276,6 +292,7 @@ async def test_door_behind_a_door(tools: Tools, ssh: Doors) -> None:
     assert (await run(tools, "echo ${BASH-none}", pane_id))[0] != "none\n"
 
 
+@PATIENTLY
 async def test_lost_connection_is_an_answer(tools: Tools, ssh: Doors) -> None:
     pane_id = await tools.create("bash --norc", env=ssh.env)
     await tools.send(pane_id, "ssh -tt build exec bash --norc Enter", timeout_s=2)
@@ -298,6 +315,7 @@ async def test_lost_connection_is_an_answer(tools: Tools, ssh: Doors) -> None:
     assert (await run(tools, "echo home", pane_id))[0] == "home\n"
 
 
+@PATIENTLY
 async def test_large_output(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     _, meta, _ = await run(tools, "seq 2000000; false", pane_id, timeout_s=PATIENCE_S)
@@ -306,6 +324,7 @@ async def test_large_output(tools: Tools, ssh: Doors) -> None:
     assert meta["end_cursor"] - meta["start_cursor"] == printed
 
 
+@PATIENTLY
 async def test_slow_line(tools: Tools, doors: Doors) -> None:
     pane_id = await doors.open("slow line", "bash --norc")
     for number in range(2):
@@ -315,6 +334,7 @@ async def test_slow_line(tools: Tools, doors: Doors) -> None:
     assert (meta["reason"], meta["exit_code"]) == ("timed_out", 130)
 
 
+@PATIENTLY
 async def test_size_changes_meanwhile(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     results: list[Any] = []
@@ -331,6 +351,7 @@ async def test_size_changes_meanwhile(tools: Tools, ssh: Doors) -> None:
     assert (text.splitlines()[-1], meta["exit_code"]) == ("33 90", 0)
 
 
+@PATIENTLY
 @pytest.mark.skipif(os.geteuid() != 0, reason="su asks others than root for a password")
 @pytest.mark.parametrize("shell", ["bash", "dash", "zsh", "fish"])
 async def test_shell_of_another_user(tools: Tools, shell: str) -> None:
@@ -341,3 +362,14 @@ async def test_shell_of_another_user(tools: Tools, shell: str) -> None:
     assert (text, meta["exit_code"], meta["reason"]) == ("nobody\n", 3, "done")
     command = "read line" if shell == "fish" else "read line; echo got $line"
     assert (await run(tools, command, pane_id))[1]["reason"] == "input"
+
+
+@PATIENTLY
+async def test_what_a_program_in_a_container_awaits(tools: Tools, podman: Doors) -> None:
+    pane_id = await podman.open("container", "bash --norc")
+    text, meta, status = await run(tools, "read -rp 'Name? ' name; echo hello $name", pane_id)
+    assert (text, meta["reason"], meta["awaits"]) == ("Name? ", "input", "input"), status
+    *_, status = await tools.blocks("send_keys", pane_id=pane_id, keys="bob Enter")
+    assert "run ended with code 0" in status
+    _, meta, status = await run(tools, "read -rsp 'Secret? ' secret", pane_id)
+    assert (meta["reason"], meta["awaits"]) == ("input", "hidden input"), status

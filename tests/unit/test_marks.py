@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmux_debug_mcp.panes.shells.dialects import ELSEWHERE, QUESTION
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
     JOB_MARK,
@@ -139,3 +140,21 @@ def test_raw_text_reads_the_same() -> None:
     data = f"\033[1m$ {TYPED}\033[m\r\n{begin('echo hi')}hi\r\n{END}$ {TYPED}\r\n"
 
     assert readable(data.encode()) == f"\033[1m$ echo hi\033[m\r\nhi\r\n$ {TYPED}\r\n"
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_what_is_typed_elsewhere_is_shown_as_the_command(kind: str) -> None:
+    line = f"me@web:~$ {ELSEWHERE[kind].reader.format(nonce=NONCE)}"
+    output = f"{line}\r\n\033]7777;{NONCE};1\a{begin('make test')}made\r\n{END}"
+    transcript = Transcript(columns=80)
+    transcript.feed(output.encode())
+
+    assert transcript.text(is_annotated=True) == "me@web:~$ make test\nmade\n"
+    assert with_commands(line, {NONCE: "make test"}) == "me@web:~$ make test"
+    assert readable(output.encode()) == "me@web:~$ make test\r\nmade\r\n"
+
+
+@pytest.mark.parametrize("answer", ["\\", "\\\\"])
+def test_answers_are_marks(answer: str) -> None:
+    question = f"$ {QUESTION.format(nonce=NONCE)}\r\n"
+    assert readable(f"{question}\033]7777;{NONCE};{answer}\a$ ".encode()) == f"{question}$ "

@@ -19,14 +19,14 @@ from tmux_debug_mcp.panes.looking.state import ended_state
 from tmux_debug_mcp.panes.prompts import AtPrompt
 from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.panes.running import giving
-from tmux_debug_mcp.panes.running.runs import EndOfJob, EndOfRun, RunAction
+from tmux_debug_mcp.panes.running.runs import EndOfJob, EndOfRun, EndOfTypedJob, RunAction
 from tmux_debug_mcp.panes.sending import can_type
 from tmux_debug_mcp.panes.shells.dialects import Shell
 from tmux_debug_mcp.panes.waiting import Conditions, EndOfWait
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, at_rest
 
 if TYPE_CHECKING:
-    from tmux_debug_mcp.panes.shells.jobs import FileJob
+    from tmux_debug_mcp.panes.shells.jobs import FileJob, TypedJob
 
 TIMES = Times()
 LATER = Later(math.inf)  # at any time
@@ -292,6 +292,7 @@ class Given:
     def __init__(self, **facts: Any) -> None:  # noqa: ANN401
         self.facts = {"begun": True, "closed": False, "mark": False, "runs": True, **facts}
         self.runtime_s = self.facts.pop("runtime_s", 0.0)
+        self.is_aborted = self.facts.pop("aborted", False)
         self.shell = SimpleNamespace(
             is_running=lambda: self.facts["runs"],
             dialect=SimpleNamespace(has_editor=self.facts.pop("has_editor", True)),
@@ -370,6 +371,40 @@ def test_end_of_a_run_in_a_shell(
 ) -> None:
     found = EndOfJob(pane, cast("FileJob", job), 30.0)(moment)
     assert (told(found) if answer is LATER else found) == pytest.approx(answer)
+
+
+HIDDEN = replace(seen(BLOCKED), is_unclear=True)
+LONG_QUIET = replace(AT, touched_at=6.9, activity=HIDDEN)
+ELSEWHERE: Sequence[tuple[Given, str, Moment, object]] = [
+    # The mark ends it, and nothing else is needed.
+    (OPENED, "", AT, Reason.DONE),
+    (Given(mark=True, aborted=True), "", AT, Reason.GIVEN_UP),
+    (OPENED, "", replace(AT, ending=EXITED), Reason.DONE),
+    (Given(), "", replace(AT, ending=EXITED), Reason.EXITED),
+    # Without the door, its last output may be late.
+    (Given(runs=False), "", AT, Need.LOG),
+    (Given(runs=False), "", DRAINED, LATER),
+    (Given(runs=False), "", replace(DRAINED, now=10.4), Reason.SHELL_ENDED),
+    # What is hidden seems to ask when it is quiet within a line.
+    (Given(), "Name? ", AT, LOOK),
+    (Given(), "Name? ", LONG_QUIET, Reason.QUIET),
+    (Given(), "Name? ", replace(LONG_QUIET, touched_at=7.1), LATER),
+    (Given(), "done\r\n", LONG_QUIET, LATER),
+    (Given(), "Name? ", replace(LONG_QUIET, activity=seen(BLOCKED, 4.0)), LATER),
+    # What is not hidden awaits, as here.
+    (Given(), "", replace(AT, activity=seen(READING)), DRAIN),
+    (Given(), "", replace(DRAINED, activity=seen(READING)), Reason.INPUT),
+    (Given(), "", replace(LAST, activity=HIDDEN), RunAction.INTERRUPT),
+]
+
+
+@pytest.mark.parametrize(("job", "printed", "moment", "answer"), ELSEWHERE)
+def test_end_of_a_run_in_a_shell_elsewhere(
+    pane: StagedPane, job: Given, printed: str, moment: Moment, answer: object
+) -> None:
+    pane.print(printed)
+    found = EndOfTypedJob(pane, cast("TypedJob", job), 30.0)(moment)
+    assert told(found) == answer
 
 
 def test_log_without_room_for_the_end_of_a_run_fails_it(pane: StagedPane) -> None:

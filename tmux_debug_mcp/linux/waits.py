@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from . import processes, terminals
 from .calls import INPUT, OUTPUT, Awaited, awaited, call_of
+from .containers import ContainerSessions
 
 # /dev/tty, which is the controlling terminal, and /dev/ptmx, through which a process owns others.
 _DEV_TTY = os.makedev(5, 0)
@@ -105,9 +106,13 @@ class OutsideReaders:
     at those that have run since it last did: a process that sleeps can't begin to wait. It ends
     after a few milliseconds, and the next one goes on with those that come after. So what a search
     finds may be late, and may wait no longer.
+
+    Attributes:
+        containers: Finds those in containers.
     """
 
     def __init__(self) -> None:
+        self.containers = ContainerSessions()
         # What each process had run when we looked at it, and the terminals that it waits for;
         # those that we looked at last come last.
         self._known: dict[int, tuple[int, frozenset[int]]] = {}

@@ -267,12 +267,12 @@ async def capture_pane(engine: Engine, session: CallerSession, arguments: Captur
 
 @TOOLSET.tool(
     "tmux_run",
-    "Run a command to its end; return its output and exit code. With pane_id it runs in the "
-    "shell at its prompt there, which keeps directory and variables; without, in a pane of its "
-    "own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it gets "
-    "C-c. A script can drive panes with `tmux-debug create|send|wait|capture|run|kill|list`, whose "
-    "flags are these parameters: `tmux-debug create --name web CMD; tmux-debug send web 'run x' "
-    "Enter --wait-for RE`. Each word of send is a step; 'Up Up' is one.",
+    "Run a command to its end, for its output and exit code. With pane_id it runs in the shell at "
+    "its prompt there, also over ssh or in a container, which keeps directory and variables; "
+    "without, in a new one. If it awaits input, the call returns: answer with tmux_send_keys. On "
+    "timeout it gets C-c. A script can drive panes with `tmux-debug create|send|wait|capture|run|"
+    "kill|list`, whose flags are these parameters: `tmux-debug create --name web CMD; tmux-debug "
+    "send web 'run x' Enter --wait-for RE`. Each word of send is a step.",
     DESTROYS,
     may_take_long=True,
 )

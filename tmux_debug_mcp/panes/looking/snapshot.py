@@ -45,6 +45,7 @@ _MAX_THREADS = 512
 _REMOTE_SHELLS = ("ssh", "mosh-client", "telnet", "rlogin", "adb")
 _CONNECTIONS = ("nc", "ncat", "socat", "minicom", "picocom", "cu")
 _CONTAINERS = ("docker", "podman", "kubectl", "oc", "lxc", "runc", "crun", "nsenter")
+_PODMAN = "podman"
 _MACHINES = ("machinectl", "systemd-run", "vagrant", "gcloud", "aws", "fly", "heroku")
 _MULTIPLEXERS = ("tmux", "screen", "dtach", "abduco")
 _RELAYS = frozenset((*_REMOTE_SHELLS, *_CONNECTIONS, *_CONTAINERS, *_MACHINES, *_MULTIPLEXERS))
@@ -252,6 +253,11 @@ def _look_at_terminal(
     for one in members:
         if one.has_own_terminals and not one.is_outside:
             snapshot = _look_behind(one.stat, snapshot, hidden_waits, outside)
+        elif outside and one.is_waiting and processes.program(one.stat.pid) == _PODMAN:
+            leader = outside.containers.leader(one.stat)
+            if leader:
+                directory = f"/proc/{leader.pid}/root/dev/pts"
+                snapshot = _look_inside(leader, directory, snapshot, hidden_waits, outside)
     return snapshot
 
 
@@ -432,10 +438,21 @@ def _look_behind(
             break
     else:
         return replace(snapshot, relays=True)
+    return _look_inside(leader, "/dev/pts", snapshot, hidden_waits, outside)
+
+
+def _look_inside(
+    leader: Stat,
+    directory: str,
+    snapshot: Snapshot,
+    hidden_waits: HiddenWaits,
+    outside: OutsideReaders | None,
+) -> Snapshot:
+    """Return a snapshot with the facts of a session's terminal, which is in a directory."""
     below = _descendants(leader.pid)
     below.stats.insert(0, leader)  # it may be in the foreground itself
     # By its number, since the session leader's standard input may be another terminal.
-    terminal = f"/dev/pts/{os.minor(terminals.device(leader.tty))}"
+    terminal = f"{directory}/{os.minor(terminals.device(leader.tty))}"
     behind = _look_at_terminal(leader, below, 0, terminal, hidden_waits, outside)
     return replace(
         snapshot,
