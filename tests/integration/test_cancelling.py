@@ -51,7 +51,9 @@ CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("capture_pane", {}),
     ],
 }
+CALLS["elsewhere"] = CALLS["shell"]
 COMMANDS = {"shell": "bash --norc", "cat": "cat", "screen": DRAWS}
+COMMANDS["elsewhere"] = "script --quiet --command 'bash --norc' /dev/null"
 
 
 @contextmanager
@@ -126,7 +128,7 @@ class Callers:
         self._typed += 1
         text = f"next {self._typed}"
         await self.call("capture_pane", pane_id=pane_id)
-        if kind == "shell":
+        if kind in ("shell", "elsewhere"):
             # What was cancelled may still run there.
             for _ in range(3):
                 await self.call("send_keys", pane_id=pane_id, keys="C-c", timeout_s=PATIENCE_S)

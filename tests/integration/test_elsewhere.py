@@ -137,6 +137,41 @@ async def test_heredocs(tools: Tools, doors: Doors, shell: str) -> None:
 
 
 @PATIENTLY
+@pytest.mark.parametrize("shell", [one for one in ELSEWHERE if one != "fish"])
+async def test_strict_shells(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    name = {"bash": "PROMPT_COMMAND", "posix": "PROMPT_COMMAND", "zsh": "OTHER"}.get(shell, "PS1")
+    for command in ("set -u", "set -f", "set -C", "echo $nope", f"readonly {name}"):
+        is_error = (await run(tools, command, pane_id))[1]["exit_code"] != 0
+        assert is_error is (command == "echo $nope")
+        assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+    assert (await run(tools, "set -e; true", pane_id))[1]["exit_code"] == 0
+    _, meta, _ = await run(tools, "echo bye; false; echo no", pane_id)
+    assert (meta["reason"], meta["exit_code"]) == ("exited", 1)
+
+
+@PATIENTLY
+@pytest.mark.parametrize("shell", ELSEWHERE)
+async def test_nothing_is_left_in_the_shell(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    ours = "${mcp_mark-}${mcp_prompt-}${mcp_status-}${PROMPT_COMMAND-}${precmd_functions-}$PS1"
+    shown = f'echo "[{ours}]"; typeset -f mcp_prompt 2>/dev/null'
+    if shell == "fish":
+        shown = 'echo "[$mcp_status]"; functions --query mcp_prompt; and echo it'
+
+    async def seen() -> str:
+        await tools.send(pane_id, f" {shown} Enter", wait_for=r"^\[")
+        row = (await tools.blocks("capture_pane", pane_id=pane_id, pattern=r"^\[", lines=1))[0]
+        return row.partition(": ")[2]
+
+    before = await seen()
+    assert (await run(tools, "sleep 60", pane_id, timeout_s=0.5))[1]["reason"] == "timed_out"
+    for _ in range(2):
+        await run(tools, "true", pane_id)
+        assert await seen() == before
+
+
+@PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_timeout_interrupts(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
@@ -183,7 +218,9 @@ async def test_nothing_is_typed_where_a_program_draws(
     assert not pane.keyboard.sent
 
 
-@pytest.mark.parametrize("asks", ["Password: ", "Enter passphrase for key '/x': ", "OTP code?"])
+@pytest.mark.parametrize(
+    "asks", ["Password: ", "Enter passphrase for key '/x': ", "OTP code?", "Enter PEM pass phrase:"]
+)
 async def test_nothing_is_typed_where_a_secret_is_asked(
     tools: Tools, ssh: Doors, asks: str
 ) -> None:
@@ -196,6 +233,22 @@ async def test_nothing_is_typed_where_a_secret_is_asked(
 
 
 @PATIENTLY
+async def test_nothing_is_typed_where_the_kernel_tells_that_something_is_asked(
+    tools: Tools, doors: Doors
+) -> None:
+    for command in ("read -rsp 'So? ' secret", "read -rp 'So? ' line"):
+        pane_id = await doors.open("script", f"bash --norc -c {shlex.quote(command)}")
+        assert "something is asked there, not a command: So?" in await refused(tools, pane_id)
+
+
+async def test_nothing_is_typed_where_something_prints(tools: Tools, ssh: Doors) -> None:
+    pane_id = await tools.create(
+        "ssh -tt build 'while echo tick; do sleep 0.05; done'", env=ssh.env
+    )
+    await tools.shows(pane_id, "tick\ntick")
+    assert "something prints there" in await refused(tools, pane_id)
+
+
 async def test_nothing_is_typed_after_text_without_enter(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     await tools.send(pane_id, "rm -rf build")
@@ -280,6 +333,52 @@ async def test_doors_in_a_shell_here(tools: Tools, ssh: Doors) -> None:
         _, meta, status = await run(tools, f"exit {code}", pane_id)
         assert meta["reason"] == "shell_ended", status
         assert (await run(tools, "echo home", pane_id))[0] == "home\n"
+
+
+@PATIENTLY
+async def test_what_bash_does_before_a_prompt_stays(tools: Tools, doors: Doors) -> None:
+    pane_id = await doors.open("script", "bash --norc")
+    await run(tools, "HISTCONTROL=; history -c", pane_id)
+    await run(tools, 'PROMPT_COMMAND="hooked=1${PROMPT_COMMAND:+;$PROMPT_COMMAND}"', pane_id)
+    assert (await run(tools, "echo $hooked; history", pane_id))[0] == "1\n"
+    await run(tools, "PROMPT_COMMAND=('' 'hooked=2')", pane_id)
+    assert (await run(tools, "echo $hooked ${#PROMPT_COMMAND[@]}", pane_id))[0] == "2 2\n"
+    _, meta, _ = await run(tools, "sleep 60", pane_id, timeout_s=0.5)
+    assert meta["reason"] == "timed_out"
+    assert (await run(tools, "echo ${#PROMPT_COMMAND[@]}", pane_id))[0] == "2\n"
+
+
+@PATIENTLY
+async def test_terminal_echoes_after_a_command_that_is_no_whole(tools: Tools, doors: Doors) -> None:
+    pane_id = await doors.open("script", "bash --norc")
+    assert (await run(tools, "echo $(ls", pane_id))[1]["exit_code"] == 2
+    assert " echo " in (await run(tools, "stty -a", pane_id))[0]
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox"])
+async def test_exported_prompt_tells_nothing_of_inner_shells(
+    tools: Tools, doors: Doors, shell: str
+) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    await run(tools, "export PS1='$ '", pane_id)
+    assert (await run(tools, ELSEWHERE[shell], pane_id))[1]["reason"] in ("input", "quiet")
+
+
+async def test_shell_that_replaced_itself_takes_commands_once_something_was_typed(
+    tools: Tools, ssh: Doors
+) -> None:
+    pane_id = await ssh.open("ssh", "bash --norc")
+    assert (await run(tools, "exec bash --norc", pane_id))[1]["reason"] == "quiet"
+    assert "is busy" in await tools.error("run", command="true", pane_id=pane_id)
+    await tools.send(pane_id, "Enter")
+    for number in range(2):
+        assert (await run(tools, f"echo {number}", pane_id))[0] == f"{number}\n"
+
+
+@PATIENTLY
+async def test_two_doors_at_once(tools: Tools, ssh: Doors) -> None:
+    pane_id = await ssh.open("script", "ssh -tt build bash --norc")
+    assert (await run(tools, "echo behind both; false", pane_id))[1]["exit_code"] == 1
 
 
 @PATIENTLY

@@ -26,7 +26,7 @@ from support import (
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive
-from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.panes.shells.jobs import FileJob
 from tmux_debug_mcp.settings import Settings
 
 
@@ -176,14 +176,14 @@ async def test_run_whose_end_is_late_in_the_log_ends_when_it_comes(
     pane_id = await tools.create("bash --norc")
     [pane] = tools.engine.panes
     writing = log_writer(pane)
-    is_closed, closed = Job.is_closed, anyio.Event()
+    is_closed, closed = FileJob.is_closed, anyio.Event()
 
-    def is_closed_now(job: Job) -> bool:
+    def is_closed_now(job: FileJob) -> bool:
         if is_closed(job):
             closed.set()
         return is_closed(job)
 
-    monkeypatch.setattr(Job, "is_closed", is_closed_now)
+    monkeypatch.setattr(FileJob, "is_closed", is_closed_now)
 
     async def write_late() -> None:
         await eventually(lambda: pane.jobs.last is not None and pane.jobs.last.start is not None)
@@ -192,9 +192,9 @@ async def test_run_whose_end_is_late_in_the_log_ends_when_it_comes(
         await closed.wait()
         os.kill(writing, signal.SIGCONT)
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(write_late)
-        with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(write_late)
             text, facts, _ = await run(tools, f"cat {gate}; echo after", pane_id, timeout_s=600)
     assert (text, facts["reason"], facts["exit_code"]) == ("after\n", "done", 0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from clocks import with_times
-from support import Gate, eventually, own_tmux, run_of
+from support import PATIENCE_S, Gate, eventually, own_tmux, run_of
 from toolsets import Tabs
 
 from tmux_debug_mcp.clock import Clock
@@ -30,6 +30,16 @@ async def test_output_is_exactly_what_was_printed(tabs: Tabs, tab: str) -> None:
 
     assert result == {"output": "out\nerr\nno line feed", "timed_out": False, "exit_code": 0}
     assert (await tabs.execute(tab, "true"))["output"] == ""
+
+
+@with_times(answer_elsewhere_s=PATIENCE_S)
+async def test_commands_run_in_a_shell_on_another_terminal(tabs: Tabs, tab: str) -> None:
+    # A tab that leads elsewhere is used as any other.
+    door = "script --quiet --command 'env PS1=there: bash --norc' /dev/null"
+    await tabs.json("start_process", window_id=tab, command=door)
+    await tabs.shows(tab, "there:")
+    assert (await tabs.execute(tab, "cd /dev; false"))["exit_code"] == 1
+    assert await tabs.output(tab, "pwd") == "/dev\n"
 
 
 @pytest.mark.parametrize("code", [1, 2, 127, 255])

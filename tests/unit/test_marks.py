@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.panes.shells.dialects import ELSEWHERE, QUESTION
+from tmux_debug_mcp.panes.shells.dialects import ELSEWHERE, QUESTION, filled
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
     JOB_MARK,
@@ -144,7 +144,7 @@ def test_raw_text_reads_the_same() -> None:
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
 def test_what_is_typed_elsewhere_is_shown_as_the_command(kind: str) -> None:
-    line = f"me@web:~$ {ELSEWHERE[kind].reader.format(nonce=NONCE)}"
+    line = f"me@web:~$ {filled(ELSEWHERE[kind].reader, nonce=NONCE)}"
     output = f"{line}\r\n\033]7777;{NONCE};1\a{begin('make test')}made\r\n{END}"
     transcript = Transcript(columns=80)
     transcript.feed(output.encode())
@@ -156,5 +156,5 @@ def test_what_is_typed_elsewhere_is_shown_as_the_command(kind: str) -> None:
 
 @pytest.mark.parametrize("answer", ["\\", "\\\\"])
 def test_answers_are_marks(answer: str) -> None:
-    question = f"$ {QUESTION.format(nonce=NONCE)}\r\n"
+    question = f"$ {filled(QUESTION, nonce=NONCE)}\r\n"
     assert readable(f"{question}\033]7777;{NONCE};{answer}\a$ ".encode()) == f"{question}$ "

@@ -390,6 +390,7 @@ ELSEWHERE: Sequence[tuple[Given, str, Moment, object]] = [
     (Given(), "Name? ", LONG_QUIET, Reason.QUIET),
     (Given(), "Name? ", replace(LONG_QUIET, touched_at=7.1), LATER),
     (Given(), "done\r\n", LONG_QUIET, LATER),
+    (Given(), "\033[32mdone\r\n\033[0m", LONG_QUIET, LATER),
     (Given(), "Name? ", replace(LONG_QUIET, activity=seen(BLOCKED, 4.0)), LATER),
     # What is not hidden awaits, as here.
     (Given(), "", replace(AT, activity=seen(READING)), DRAIN),

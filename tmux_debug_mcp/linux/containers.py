@@ -4,10 +4,11 @@ A client is connected to the monitor of its session, conmon, which has made the 
 and is the parent of its leader. Source: podman-exec(1), conmon(8).
 """
 
+import contextlib
 import os
 import time
 
-from . import processes, sockets
+from . import processes, sockets, terminals
 from .processes import Stat
 
 _MONITOR = "conmon"
@@ -26,18 +27,30 @@ class ContainerSessions:
     def leader(self, client: Stat) -> Stat | None:
         """Return the leader of the session that a client passes keys to, as far as we see it."""
         key = client.pid, client.starttime
+        now = time.monotonic()
+        if key not in self._leaders and now >= self._again_at.get(key, 0.0):
+            self._again_at = {of: at for of, at in self._again_at.items() if at > now}
+            self._again_at[key] = now + _AGAIN_S
+            for of in [of for of in self._leaders if processes.read_living(*of) is None]:
+                del self._leaders[of]
+            found = _leader(client.pid)
+            if found:
+                self._leaders[key] = found
         known = self._leaders.get(key)
-        if known is None and time.monotonic() >= self._again_at.get(key, 0.0):
-            known = _leader(client.pid)
-            self._leaders = {of: one for of, one in self._leaders.items() if _is_living(*of)}
-            self._again_at = {key: time.monotonic() + _AGAIN_S}
-            if known:
-                self._leaders[key] = known
         return processes.read_living(known.pid, known.starttime) if known else None
 
 
-def _is_living(pid: int, starttime: int) -> bool:
-    return processes.read_living(pid, starttime) is not None
+def terminal_of(leader: Stat) -> str | None:
+    """Return a path of the terminal of a session in a container; None if it has none open.
+
+    No path in the container is followed, which may lead anywhere.
+    """
+    for number in range(3):
+        path = f"/proc/{leader.pid}/fd/{number}"
+        with contextlib.suppress(OSError):
+            if os.stat(path).st_rdev == terminals.device(leader.tty):
+                return path
+    return None
 
 
 def _leader(client: int) -> Stat | None:

@@ -124,7 +124,7 @@ def run_remark(run: Report, timeout_s: float) -> str | None:
     before = run.interrupted
     if before and before.blocked_on:
         timed_out += f", blocked: {before.blocked_on}"
-    elif before and before.foreground:
+    elif before and before.foreground and before.pid != run.state.pid:
         timed_out += f", foreground {before.foreground} (pid {before.pid})"
     remarks = {
         Reason.TIMED_OUT: f"{timed_out}; interrupted",

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tmux_debug_mcp.linux import calls, loops, processes, terminals
+from tmux_debug_mcp.linux.containers import terminal_of
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Thread, Wait, wait_of
@@ -255,9 +256,9 @@ def _look_at_terminal(
             snapshot = _look_behind(one.stat, snapshot, hidden_waits, outside)
         elif outside and one.is_waiting and processes.program(one.stat.pid) == _PODMAN:
             leader = outside.containers.leader(one.stat)
-            if leader:
-                directory = f"/proc/{leader.pid}/root/dev/pts"
-                snapshot = _look_inside(leader, directory, snapshot, hidden_waits, outside)
+            inside = terminal_of(leader) if leader else None
+            if leader and inside:
+                snapshot = _look_inside(leader, inside, snapshot, hidden_waits, outside)
     return snapshot
 
 
@@ -438,21 +439,21 @@ def _look_behind(
             break
     else:
         return replace(snapshot, relays=True)
-    return _look_inside(leader, "/dev/pts", snapshot, hidden_waits, outside)
+    # By its number, since the session leader's standard input may be another terminal.
+    terminal = f"/dev/pts/{os.minor(terminals.device(leader.tty))}"
+    return _look_inside(leader, terminal, snapshot, hidden_waits, outside)
 
 
 def _look_inside(
     leader: Stat,
-    directory: str,
+    terminal: str,
     snapshot: Snapshot,
     hidden_waits: HiddenWaits,
     outside: OutsideReaders | None,
 ) -> Snapshot:
-    """Return a snapshot with the facts of a session's terminal, which is in a directory."""
+    """Return a snapshot with the facts of the terminal of a session that a relay passes keys to."""
     below = _descendants(leader.pid)
     below.stats.insert(0, leader)  # it may be in the foreground itself
-    # By its number, since the session leader's standard input may be another terminal.
-    terminal = f"{directory}/{os.minor(terminals.device(leader.tty))}"
     behind = _look_at_terminal(leader, below, 0, terminal, hidden_waits, outside)
     return replace(
         snapshot,

@@ -6,6 +6,8 @@ mark. Nothing is installed there, and no file is left: the shell reads the comma
 terminal, in lines that any terminal takes.
 """
 
+import contextlib
+import math
 import os
 import re
 import secrets
@@ -13,32 +15,47 @@ import secrets
 import anyio
 
 from tmux_debug_mcp.clock import Times
-from tmux_debug_mcp.errors import ElsewhereError, JobNotTakenError, OutcomeUnknownError
+from tmux_debug_mcp.errors import (
+    ElsewhereError,
+    JobNotTakenError,
+    LogLostError,
+    OutcomeUnknownError,
+    ToolError,
+)
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import clean_text
+from tmux_debug_mcp.panes.keyboard import Sent
 from tmux_debug_mcp.panes.looking.activity import Awaits, Snapshot, awaited
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.dialects import (
     BASH_ELSEWHERE,
+    DIALECTS,
     ELSEWHERE,
+    END_OF_READING,
     FISH_ELSEWHERE,
     QUESTION,
     READING_SHELLS,
     SH_ELSEWHERE,
     SHELLS,
+    Elsewhere,
     Shell,
+    filled,
     foreground_shell,
     unfinished,
 )
 from tmux_debug_mcp.panes.shells.jobs import Door, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, until
-from tmux_debug_mcp.vt.steps import INTERRUPT, Keystrokes, pressed
+from tmux_debug_mcp.vt.sequences import INVISIBLE, STRING
+from tmux_debug_mcp.vt.steps import Keystrokes, pressed
 
 # A last line that asks for a secret, which no question of ours may answer.
-_ASKS_FOR_SECRET = re.compile(r"(?i)\b(?:pass(?:word|phrase|code)|pin|secret|code|otp)\b.*[:?]\s*$")
+_ASKS_FOR_SECRET = re.compile(
+    r"(?i)\b(?:pass[ -]?(?:word|phrase|code)|passwort|mot de passe|pin|secret|token|code|otp)"
+    r"\b.*[:?]\s*$"
+)
 # An answer of a shell: what its reader says of it, or backslashes. See `QUESTION`.
-_ANSWER = r"\033\]7777;{nonce};(\d|\\{{1,2}})\a"
+_ANSWER = r"\033\]7777;@nonce@;(\d|\\{1,2})\a"
 _FISH = "\\"
 # An answer comes after the echo of the question, and maybe messages of the shell.
 _MAX_ANSWER_BYTES = 1 << 16
@@ -89,20 +106,24 @@ def door_of(shell: Shell) -> Door:
     return Door(shell.pid, shell.name, starttime)
 
 
-def has_opened(moment: Moment, job: Job, times: Times) -> bool:
-    """Tell whether a job of a shell here has led to something elsewhere that is quiet.
+def opens_at(moment: Moment, job: Job, sent: Sent | None, times: Times) -> float:
+    """Return when it counts that a job has led to something elsewhere, or further on.
 
-    What a job of a shell elsewhere has led to can't be told from what asks for input.
+    That is once it is quiet. A job of a shell elsewhere may only have if something was `sent` since
+    then: else it asks for that.
     """
-    if isinstance(job, TypedJob) or moment.now < moment.touched_at + times.quiet_s:
-        return False
-    return moment.activity is not None and door(moment.activity.snapshot) is not None
+    if isinstance(job, TypedJob) and (sent is None or sent.number == job.sent):
+        return math.inf
+    if moment.activity is None or door(moment.activity.snapshot) is None:
+        return math.inf
+    return moment.touched_at + times.quiet_s
 
 
 def is_within_line(log: Log, start: int) -> bool:
     """Tell whether output since a cursor ends within a line, as a prompt does."""
-    tail_start = max(start, log.kept_from, log.size - 1)
-    return log.read(tail_start, log.size - tail_start).strip(b"\r\n") != b""
+    tail_start = max(start, log.kept_from, log.size - MAX_PROMPT_BYTES)
+    tail = log.read(tail_start, log.size - tail_start).decode(errors="replace")
+    return INVISIBLE.sub("", STRING.sub("", tail))[-1:] not in ("", "\r", "\n")
 
 
 async def give_elsewhere(
@@ -120,60 +141,69 @@ async def give_elsewhere(
     last, pane.jobs.last = pane.jobs.last, None
     if last:
         last.next_from = pane.log.size
-    previous = last if isinstance(last, TypedJob) and last.shell == to else None
-    dialect, code_before = None, 0
-    if previous:
-        dialect, sent = previous.dialect, pane.keyboard.last_sent
-        if sent and sent.number == previous.sent:
-            code_before = previous.exit_code or 0
+    sent, previous = pane.keyboard.last_sent, None
+    if isinstance(last, TypedJob) and last.shell == to and sent and sent.number == last.sent:
+        previous = last  # and nothing was typed since
     if shell:
         dialect = FISH_ELSEWHERE if shell.name == "fish" else SH_ELSEWHERE
     else:
-        await _check_may_ask(pane, to, previous)
-    is_shell = shell is not None
-    if dialect is None:
-        answer = await _answer(pane, to, QUESTION, secrets.token_hex(8))
-        dialect = FISH_ELSEWHERE if answer == _FISH else SH_ELSEWHERE
-        is_shell = True
+        await _check_may_ask(pane, to, has_run=previous is not None)
+        dialect = previous.dialect if previous and previous.dialect else await _ask(pane, to)
     job = TypedJob(command, to, pane.log, pane.clock)
     try:
         dialect = ELSEWHERE[await _answer(pane, to, dialect.reader, job.key)]
-    except ElsewhereError:
-        if is_shell:
-            await pane.keyboard.press(INTERRUPT)
+        error = await unfinished(pane.clock, command) if dialect is BASH_ELSEWHERE else None
+    except (ToolError, anyio.get_cancelled_exc_class()):
+        await _end_reading(pane)
         raise
-    error = await unfinished(pane.clock, command) if dialect is BASH_ELSEWHERE else None
     if error:
-        await pane.keyboard.press(INTERRUPT)  # it reads no command then
+        await _end_reading(pane)
         return error
-    text = job.keys(dialect, code_before)
-    job.sent = await _type(pane, Keystrokes(text, is_paste=False, keys=()))
-    pane.keyboard.release_line()
-    pane.jobs.typed(job)
-    await _wait_for_begin(pane, job, deadline)
+    pane.jobs.last = job
+    try:
+        text = job.keys(dialect, (previous.exit_code or 0) if previous else 0)
+        job.sent = await _type(pane, Keystrokes(text, is_paste=False, keys=()))
+        pane.keyboard.release_line()
+        pane.jobs.typed(job)
+        await _wait_for_begin(pane, job, deadline)
+    except anyio.get_cancelled_exc_class():
+        pane.leave_run(job)
+        raise
+    except JobNotTakenError:
+        pane.jobs.last = None
+        raise
+    except ToolError as cause:
+        pane.leave_run(job)
+        raise OutcomeUnknownError(str(cause)) from cause
     return job
 
 
-async def _check_may_ask(pane: Pane, to: Door, previous: TypedJob | None) -> None:
-    """Wait until the pane is quiet, and raise ElsewhereError unless a prompt may be there."""
+async def _check_may_ask(pane: Pane, to: Door, *, has_run: bool) -> None:
+    """Wait until the pane is quiet, and raise ElsewhereError unless a prompt may be there.
+
+    A shell that `has_run` a command just now is about to print one.
+    """
     times = pane.clock.times
-    quiet_s = times.redrawn_quiet_s if previous else times.quiet_s
+    quiet_s = times.redrawn_quiet_s if has_run else times.quiet_s
 
     def is_quiet(moment: Moment) -> bool | Later:
         quiet_at = moment.touched_at + quiet_s
         return True if moment.ending or moment.now >= quiet_at else Later(quiet_at)
 
-    await until(pane, is_quiet, pane.clock.now() + times.prompt_s)
+    is_still, _ = await until(pane, is_quiet, pane.clock.now() + times.prompt_s)
     await pane.check_running()
     snapshot = pane.terminal.look().snapshot
     line = await last_line(pane.log, 0, pane.log.size)
-    # ssh itself asks for passwords, and whether to go on.
-    asks = awaited(snapshot) if snapshot.relays else None
     inside = processes.program(snapshot.inside) if snapshot.inside else None
+    asks, dialect = awaited(snapshot), DIALECTS.get(inside or "")
+    # ssh itself asks whether to go on. A shell with a line editor reads no lines at its prompt.
+    is_input = asks is Awaits.INPUT and (snapshot.relays or (dialect and dialect.has_editor))
     why = None
-    if inside and inside not in SHELLS:
+    if not is_still:
+        why = "something prints there"
+    elif inside and inside not in SHELLS and not snapshot.relays:
         why = f"{inside} runs there, not a shell"
-    elif asks in (Awaits.INPUT, Awaits.HIDDEN_INPUT) or _ASKS_FOR_SECRET.search(line):
+    elif is_input or asks is Awaits.HIDDEN_INPUT or _ASKS_FOR_SECRET.search(line):
         why = f"something is asked there, not a command: {line[-_MAX_SHOWN_CHARACTERS:]}"
     elif await pane.is_drawn_on():
         why = "a program draws on the screen"
@@ -181,6 +211,12 @@ async def _check_may_ask(pane: Pane, to: Door, previous: TypedJob | None) -> Non
         why = "what was typed there without Enter may still be on the line. Press Enter or C-c"
     if why:
         raise ElsewhereError(pane.id, to.name, why)
+
+
+async def _ask(pane: Pane, to: Door) -> Elsewhere:
+    """Ask what reads the terminal elsewhere for an answer that only a shell gives."""
+    answer = await _answer(pane, to, QUESTION, secrets.token_hex(8))
+    return FISH_ELSEWHERE if answer == _FISH else SH_ELSEWHERE
 
 
 async def last_line(log: Log, start: int, end: int) -> str:
@@ -197,7 +233,7 @@ async def _answer(pane: Pane, to: Door, line: str, nonce: str) -> str:
         ElsewhereError: No shell does.
     """
     log, start = pane.log, pane.log.size
-    line, answer = line.format(nonce=nonce), _ANSWER.format(nonce=nonce).encode()
+    line, answer = filled(line, nonce=nonce), filled(_ANSWER, nonce=nonce).encode()
     found: re.Match[bytes] | None = None
 
     def is_answered(moment: Moment) -> bool | None:
@@ -212,7 +248,9 @@ async def _answer(pane: Pane, to: Door, line: str, nonce: str) -> str:
     if found is None:
         await pane.check_running()
         shown = (await last_line(log, 0, log.size))[-_MAX_SHOWN_CHARACTERS:]
-        why = f"no shell answered within {answer_s:g} s. Typed was `{line.strip()}`"
+        # What a shell is given that has answered before is long, and tells nothing.
+        typed = line.strip() if len(line) <= _MAX_SHOWN_CHARACTERS else "more"
+        why = f"no shell answered within {answer_s:g} s. Typed was `{typed}`"
         raise ElsewhereError(pane.id, to.name, f"{why}; the last line is `{shown}`")
     return found[1].decode()
 
@@ -227,27 +265,32 @@ async def _type(pane: Pane, keystrokes: Keystrokes) -> int:
     return sent.number
 
 
+async def _end_reading(pane: Pane) -> None:
+    """Have a shell read no more of its terminal, and run nothing."""
+    with contextlib.suppress(ToolError):  # a person has the keyboard, or the pane has ended
+        await _type(pane, Keystrokes(END_OF_READING, is_paste=False, keys=("Enter",)))
+
+
 async def _wait_for_begin(pane: Pane, job: TypedJob, deadline: float) -> None:
     """Wait until the shell has read a command.
 
     Raises:
+        ElsewhereError: It has not, but may.
         JobNotTakenError: It has not, and never will.
-        OutcomeUnknownError: It has not, but may.
     """
 
     def has_begun(moment: Moment) -> bool | None:
         job.has_end_mark()
         return True if job.has_begun() or moment.ending or not job.shell.is_running() else None
 
-    if (await until(pane, has_begun, deadline))[0]:
+    losses, least_s = pane.losses, pane.clock.times.answer_elsewhere_s
+    if (await until(pane, has_begun, max(deadline, pane.clock.now() + least_s)))[0]:
         return
-    await pane.keyboard.press(INTERRUPT)
-    try:
-        # The shell reads one line after the other, so its answer shows what it has read before.
-        await _answer(pane, job.shell, QUESTION, secrets.token_hex(8))
-    except ElsewhereError as error:
-        pane.leave_run(job)
-        raise OutcomeUnknownError(str(error)) from error
+    await _end_reading(pane)
+    # The shell reads one line after the other, so its answer shows what it has read before.
+    await _ask(pane, job.shell)
     job.has_end_mark()
+    if pane.losses != losses:
+        raise LogLostError(pane.id, str(pane.log.path))
     if not job.has_begun():
         raise JobNotTakenError(pane.id, f"the shell behind {job.shell.name}")

@@ -35,7 +35,7 @@ from tmux_debug_mcp.panes.shells.jobs import FileJob, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 from tmux_debug_mcp.vt.steps import INTERRUPT
 
-from .elsewhere import has_opened, last_line, leads_to
+from .elsewhere import last_line, leads_to, opens_at
 
 # How many calls may wait for their turn in one pane.
 MAX_WAITING = 16
@@ -90,11 +90,14 @@ async def wait_until_free(pane: Pane) -> None:
             return True
         if moment.activity is None:
             return Need.LOOK
-        if has_started_shell(moment, job) or has_opened(moment, job, times):
+        opens = opens_at(moment, job, pane.keyboard.last_sent, times)
+        if has_started_shell(moment, job) or moment.now >= opens:
             # The shell that it started is free until that shell ends.
             jobs.outer.append(job)
             jobs.last = None
             return True
+        if opens < math.inf:
+            return Later(opens)
         return Later(moment.now + times.poll_s) if _may_end_soon(pane, job) else False
 
     is_now_free, _ = await until(pane, is_free, pane.clock.now() + times.prompt_s)

@@ -250,7 +250,7 @@ class EndOfTypedJob(EndOfRun):
 
     def __call__(self, moment: Moment) -> Reason | RunAction | Need | Later:
         """Return why the run is over at this moment, or what to do about it."""
-        job = self._job
+        job, times = self._job, self._times
         if job.has_end_mark():
             return Reason.GIVEN_UP if job.is_aborted else Reason.DONE
         if moment.ending:
@@ -259,17 +259,17 @@ class EndOfTypedJob(EndOfRun):
             # Its last output may be late, or the pane about to end.
             if moment.is_drained is None:
                 return Need.LOG
-            if moment.now >= moment.touched_at + self._times.quiet_s:
-                return Reason.SHELL_ENDED
-        elif moment.activity is None:
+            ended_at = moment.touched_at + times.quiet_s
+            return Reason.SHELL_ENDED if moment.now >= ended_at else Later(ended_at)
+        if moment.activity is None:
             return Need.LOOK
-        elif self._awaits(moment.activity):
+        if self._awaits(moment.activity):
             return Need.DRAIN if moment.is_drained is None else Reason.INPUT
-        elif self._seems_to_ask(moment, job.start or 0):
+        if self._seems_to_ask(moment, job.start or 0):
             return Reason.QUIET
         if moment.now >= self.deadline:
             return RunAction.INTERRUPT
-        return Later(min(self.deadline, moment.now + self._times.job_poll_s))
+        return Later(min(self.deadline, moment.now + times.job_poll_s))
 
 
 async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Report:
@@ -290,6 +290,8 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Report:
     try:
         return await _run_once(pane, command, deadline)
     except JobNotTakenError:
+        if leads_to(pane):
+            raise
         # A late answer of the terminal became the beginning of our line, or swallowed a key of it.
         # Now the answer is gone.
         return await _run_once(pane, command, deadline)

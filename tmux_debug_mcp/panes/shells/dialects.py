@@ -156,25 +156,28 @@ DIALECTS: Mapping[str, Dialect] = {
     ),
 }
 
+# What follows is for shells elsewhere. Words in `@` stand for facts of a job.
+
 # What is typed first to whatever reads a terminal elsewhere. Only fish takes two backslashes in
 # single quotes for one.
-QUESTION = r" printf '\033]7777;{nonce};%s\007' '\\'"
+QUESTION = r" printf '\033]7777;@nonce@;%s\007' '\\'"
 
-# Makes a shell read lines from its terminal, without echo, until one has `=` and the number of all
-# characters before it: should one get lost, nothing runs. What the lines encode is printed. The
-# mark says that the shell reads, and which one it is.
+# Makes a shell read lines from its terminal, without echo, until one has `=` and the number of
+# characters in all lines before it: should one get lost, nothing runs. A lone `=` gives up. Prints
+# what the lines encode, and on standard error the mark that says which shell reads.
 _READER = (
-    "s=$(stty -g 2>&-);stty -echo 2>&-;printf>&2 {quote}\\033]7777;{{nonce}};%d\\007{quote} {kind};"
-    'n=0;while IFS= read -r l&&[ "$l" != "=$n" ];do n=$((n+${{{{#l}}}}));printf %b "$l";done;'
-    "stty $s 2>&-"
+    "s=$(stty -g 2>&-);stty -echo 2>&-;printf>&2 {quote}\\033]7777;@nonce@;%d\\007{quote} {kind};"
+    'n=0;while IFS= read -r l&&[ "$l" != "=$n" ]&&[ "$l" != = ];do n=$((n+${{#l}}));'
+    'printf %b "${{l#?}}";done;stty $s 2>&-'
 )
-_POSIX_READER = _READER.format(quote="'", kind="0${{BASH_VERSION:+1}}${{ZSH_VERSION:+2}}")
-_FISH_READER = _READER.format(quote='"', kind="3")
+_READS_POSIX = _READER.format(quote="'", kind="0${BASH_VERSION:+1}${ZSH_VERSION:+2}")
+_READS_FISH = _READER.format(quote='"', kind="3")
+END_OF_READING = "="
 # How many characters such a line has at most. Some terminals take no more than 1,024.
 MAX_LINE_CHARACTERS = 1000
 
-_BEGINS = r"\printf '\033]7777;{begin};S0;%s\007' '{shown}'"
-_ENDS = r'\printf "\033]7777;{end};%d\007" "$mcp_status"'
+_BEGINS = r"\printf '\033]7777;@begin@;S0;%s\007' '@shown@'"
+_ENDS = r"\printf '\033]7777;@end@;%d\007' $mcp_status"
 
 
 def _elsewhere(before: str, run: str, after: str) -> str:
@@ -183,63 +186,75 @@ def _elsewhere(before: str, run: str, after: str) -> str:
     begins, ends = (f"{mark} >/dev/tty || {mark}" for mark in (_BEGINS, _ENDS))
     return "\n".join(
         (
-            *("{{", "{{", before, begins, "}} 2>/dev/null", "{restore}", run),
-            *("{{ mcp_status=$?", after, ends, "}} 2>/dev/null"),
-            *(r'\eval "\unset mcp_status; (exit $mcp_status)"', "}}", ""),
+            *("{", "{", before, begins, "} 2>/dev/null", "@restore@", run),
+            *("{ mcp_status=$?", after, ends, "} 2>/dev/null"),
+            *(r'\eval "\unset mcp_status; (exit $mcp_status)"', "}", ""),
         )
     )
 
 
 # The end of a command that is interrupted, or that a shell gives up, is told by the next prompt
-# alone. So each script adds a mark to that prompt, and takes it back after the command.
-_UNMARK_PROMPT = r"""case ${{PS1-}} in
-*"$mcp_mark"*) PS1=${{PS1%%"$mcp_mark"*}}${{PS1#*"$mcp_mark"}} ;;
+# alone. So where it may, a script adds a mark to that prompt, and takes it back after the command.
+# Shells that the command starts must not show it, so an exported PS1 gets none. (`$_`, which some
+# shells export, has the script: so the patterns for it must not match themselves.)
+_UNMARK_PS1 = r"""case ${mcp_mark-} in
+?*) case ${PS1-} in
+*"$mcp_mark"*) (PS1=) && PS1=${PS1%%"$mcp_mark"*}${PS1#*"$mcp_mark"} ;;
+esac ;;
 esac"""
 _POSIX_ELSEWHERE = _elsewhere(
-    rf"""case ${{{{mcp_mark-}}}} in
-?*) {_UNMARK_PROMPT} ;;
-esac
-mcp_mark=$(\printf '\033]7777;{{abort}};$?\007')
-PS1=$mcp_mark${{{{PS1-}}}}""",
-    r"\command eval {command}",
-    rf"{_UNMARK_PROMPT}; \unset mcp_mark",
+    rf"""{_UNMARK_PS1}
+mcp_mark=
+if (PS1=${{PS1-}}); then case $(\export -p) in
+*'t 'PS1=* | *'x 'PS1=*) ;;
+*) mcp_mark=$(\printf '\033]7777;@abort@;$?\007')
+PS1=$mcp_mark${{PS1-}} ;;
+esac; fi""",
+    r"\command eval @command@",
+    rf"{_UNMARK_PS1}; \unset mcp_mark",
 )
 _BASH_ELSEWHERE = _elsewhere(
-    r"""case :${{HISTCONTROL-}}: in
-*:ignorespace:* | *:ignoreboth:*) ;;
-*) [[ $(\builtin history 1) == *{reader}* ]] && \builtin history -d -1 ;;
-esac
-mcp_prompt=${{PROMPT_COMMAND-}}
-PROMPT_COMMAND='{{
-case $$ in '$$') \builtin printf "\033]7777;{abort};%d\007" "$?" >/dev/tty ;; esac
-PROMPT_COMMAND=$mcp_prompt
-[[ $PROMPT_COMMAND ]] || \builtin unset PROMPT_COMMAND
+    r"""while [[ $(\builtin history 1) == *'\033]7777;'* ]]; do
+\builtin history -d -1 || \builtin break
+done
+mcp_prompt='{ mcp_status=$?
+case $$ in '$$') \builtin printf "\033]7777;@abort@;%d\007" $mcp_status >/dev/tty ;; esac
+(PROMPT_COMMAND=) &&
+PROMPT_COMMAND=${PROMPT_COMMAND%%"$mcp_prompt"*}${PROMPT_COMMAND#*"$mcp_prompt"}
 \builtin unset mcp_prompt
-}} 2>/dev/null; \builtin eval "${{PROMPT_COMMAND-}}"'""",
-    r"\builtin eval {command}",
-    r"""PROMPT_COMMAND=$mcp_prompt
-[[ $PROMPT_COMMAND ]] || \builtin unset PROMPT_COMMAND
+\builtin eval "\builtin unset mcp_status; (exit $mcp_status)"
+} 2>/dev/null
+'
+(PROMPT_COMMAND=) && PROMPT_COMMAND=$mcp_prompt${PROMPT_COMMAND-}""",
+    r"\builtin eval @command@",
+    r"""case ${PROMPT_COMMAND-} in
+*"$mcp_prompt"*) if (PROMPT_COMMAND=); then
+PROMPT_COMMAND=${PROMPT_COMMAND%%"$mcp_prompt"*}${PROMPT_COMMAND#*"$mcp_prompt"}
+[[ ${PROMPT_COMMAND[*]} ]] || \builtin unset PROMPT_COMMAND
+fi ;;
+esac
 \builtin unset mcp_prompt""",
 )
 _ZSH_ELSEWHERE = _elsewhere(
-    r"""mcp_prompt() {{
-\builtin printf '\033]7777;{abort};%d\007' "$?" >/dev/tty
-precmd_functions=("${{(@)precmd_functions:#mcp_prompt}}")
+    r"""mcp_prompt() {
+\builtin printf '\033]7777;@abort@;%d\007' $? >/dev/tty
+precmd_functions=("${(@)precmd_functions:#mcp_prompt}")
 \builtin unfunction mcp_prompt
-}}
-precmd_functions=(mcp_prompt "${{(@)precmd_functions}}")""",
-    r"\builtin eval {command}",
-    r"""precmd_functions=("${{(@)precmd_functions:#mcp_prompt}}")
+}
+\builtin typeset -ga precmd_functions
+precmd_functions=(mcp_prompt "${(@)precmd_functions}")""",
+    r"\builtin eval @command@",
+    r"""precmd_functions=("${(@)precmd_functions:#mcp_prompt}")
 \builtin unfunction mcp_prompt""",
 )
 _FISH_ELSEWHERE = rf"""begin
 function mcp_prompt --on-event fish_prompt
-builtin printf '\033]7777;{{abort}};%d\007' $status >/dev/tty
+builtin printf '\033]7777;@abort@;%d\007' $status >/dev/tty
 functions --erase mcp_prompt
 end
 builtin {_BEGINS[1:]} >/dev/tty
-{{restore}}
-eval {{command}}
+@restore@
+eval @command@
 set -l mcp_status $status
 functions --erase mcp_prompt
 builtin {_ENDS[1:]} >/dev/tty
@@ -258,34 +273,37 @@ class Elsewhere:
     """How a shell elsewhere, which can't read our files, reads a command and runs it.
 
     Attributes:
-        reader: The line that makes it read a script, with the field `{nonce}`.
-        script: The script, with the fields `{reader}`, the nonce in that line; `{begin}`, `{end}`
-            and `{abort}`, those of marks; `{shown}`, the command in a mark; `{command}`, the
-            command in quotes; and `{restore}`.
-        restore: The line that sets `$?`, with the field `{code}`.
+        reader: The line that makes it read a script, with the fact `nonce`.
+        script: The script, with the facts `begin`, `end` and `abort`, nonces of marks; `shown`, the
+            command in a mark; `command`, the command in quotes; and `restore`.
+        restore: The line that sets `$?`, with the fact `code`.
         quote: Puts a text in quotes.
     """
 
     reader: str
     script: str
-    restore: str = "(exit {code})"
+    restore: str = "case $- in *e*) ;; *) (exit @code@) ;; esac"
     quote: Callable[[str], str] = shlex.quote
 
 
-_READS_POSIX = f' eval "$({_POSIX_READER})"'
 # By what the mark of the reader says.
 ELSEWHERE: Mapping[str, Elsewhere] = {
-    "0": Elsewhere(_READS_POSIX, _POSIX_ELSEWHERE),
-    "1": Elsewhere(_READS_POSIX, _BASH_ELSEWHERE),
-    "2": Elsewhere(_READS_POSIX, _ZSH_ELSEWHERE),
+    "0": Elsewhere(f' eval "$({_READS_POSIX})"', _POSIX_ELSEWHERE),
+    "1": Elsewhere(f' eval "$({_READS_POSIX})"', _BASH_ELSEWHERE),
+    "2": Elsewhere(f' eval "$({_READS_POSIX})"', _ZSH_ELSEWHERE),
     "3": Elsewhere(
-        f" eval (sh -c '{_FISH_READER}'|string collect)",
+        f" eval (sh -c '{_READS_FISH}'|string collect)",
         _FISH_ELSEWHERE,
-        'command sh -c "exit {code}"',
+        'command sh -c "exit @code@"',
         _quoted_for_fish,
     ),
 }
 SH_ELSEWHERE, BASH_ELSEWHERE, FISH_ELSEWHERE = (ELSEWHERE[kind] for kind in "013")
+
+
+def filled(text: str, **facts: object) -> str:
+    """Return a text with facts in place of the words in `@` that stand for them."""
+    return re.sub("@([a-z]+)@", lambda word: str(facts[word[1]]), text)
 
 
 # Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.

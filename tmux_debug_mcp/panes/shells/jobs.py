@@ -35,7 +35,7 @@ from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, encoded, one_line
 from tmux_debug_mcp.vt.steps import Keystrokes
 
-from .dialects import MAX_LINE_CHARACTERS, Elsewhere, Shell
+from .dialects import END_OF_READING, MAX_LINE_CHARACTERS, Elsewhere, Shell, filled
 
 # Captures can show this many of the last commands.
 _MAX_COMMANDS = 1000
@@ -50,10 +50,9 @@ _READS_EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 _HIGHEST_FD = 197
 _LOWEST_FD = 3
 
-# What a terminal, a shell that reads a line from it, and `printf %b` leave as it is.
-_TYPED_AS_IT_IS = frozenset(string.ascii_letters + string.digits + string.punctuation + " ") - {
-    *("\\", "="),
-}
+# What terminals, `printf %b`, and shells that take it for a command leave as it is.
+_TYPED_AS_IT_IS = frozenset(string.ascii_letters + string.digits + "_,./:-")
+_BEGINS_LINE = "@"
 # What is above this tells of a signal in its lowest bits.
 _MAX_EXIT_CODE = 255
 _SIGNAL_BITS = 0x7F
@@ -297,14 +296,14 @@ class TypedJob(Job):
         """Return what to type once the shell reads its terminal, given the exit code before."""
         self.dialect = dialect
         restore = dialect.restore if _READS_EXIT_CODE.search(self.command) else ""
-        script = dialect.script.format(
-            reader=self.key,
+        script = filled(
+            dialect.script,
             begin=self._begin,
             end=self._end,
             abort=self._abort,
             shown=encoded(self.command),
             command=dialect.quote(self._lines),
-            restore=restore.format(code=code_before),
+            restore=filled(restore, code=code_before),
         )
         return "".join(f"{line}\r" for line in _typed_lines(script))
 
@@ -372,18 +371,22 @@ class Jobs:
 
 
 def _typed_lines(script: str) -> Iterator[str]:
-    """Yield a script as a reader takes it: lines for `printf %b`, and how long they are."""
-    line, size = "", 0
+    """Yield a script as a reader takes it: lines for `printf %b`, and how long they are.
+
+    Should the door end, a shell here may get some of the lines. Each is one word, which is no
+    command's name.
+    """
+    line, size = _BEGINS_LINE, 0
     for byte in script.encode():
         character = chr(byte)
         part = character if character in _TYPED_AS_IT_IS else f"\\0{byte:03o}"
         if len(line) + len(part) > MAX_LINE_CHARACTERS:
             yield line
-            line = ""
+            size += len(line)
+            line = _BEGINS_LINE
         line += part
-        size += len(part)
     yield line
-    yield f"={size}"
+    yield f"{END_OF_READING}{size + len(line)}"
 
 
 def _slug(command: str) -> str:
