@@ -382,6 +382,25 @@ async def test_two_doors_at_once(tools: Tools, ssh: Doors) -> None:
 
 
 @PATIENTLY
+@pytest.mark.parametrize("shell", ["bash --norc", "dash", "busybox sh"])
+async def test_shell_without_a_terminal(tools: Tools, ssh: Doors, shell: str) -> None:
+    pane_id = await tools.create(f"ssh -T build {shell}", env=ssh.env)
+    await tools.call("wait", pane_id=pane_id, idle_s=0.3)
+    for number in range(2):
+        text, meta, _ = await run(tools, f"echo {number}; cd /dev; (exit 3)", pane_id)
+        assert (text, meta["exit_code"]) == (f"{number}\n", 3)
+    assert (await run(tools, "pwd", pane_id))[0] == "/dev\n"
+
+
+async def test_nothing_is_typed_into_a_tmux_within(
+    tools: Tools, doors: Doors, tmp_path: Path
+) -> None:
+    pane_id = await tools.create(f"tmux -S {tmp_path}/inner new bash --norc", env=doors.env)
+    await tools.call("wait", pane_id=pane_id, pattern=r"bash-", timeout_s=PATIENCE_S)
+    assert "a program draws on the screen" in await refused(tools, pane_id)
+
+
+@PATIENTLY
 async def test_door_behind_a_door(tools: Tools, ssh: Doors) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     await tools.send(pane_id, "dash Enter")
