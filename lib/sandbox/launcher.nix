@@ -38,7 +38,11 @@ let
     "--http-proxy=false"
     "--pids-limit=4096"
   ]
-  ++ lib.optional (memoryMb != null) "--memory=${toString memoryMb}m"
+  ++ lib.optionals (memoryMb != null) [
+    "--memory=${toString memoryMb}m"
+    # With the same for both, nothing is swapped.
+    "--memory-swap=${toString memoryMb}m"
+  ]
   ++ lib.optional (cpus != null) "--cpus=${toString cpus}";
 
   wordsOf = mount: [

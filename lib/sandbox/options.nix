@@ -25,10 +25,10 @@ let
   oneHost = typeOf ''a host's name in lower case, such as "api.example.com:443"'' (
     value: isHostWithPort value && !lib.hasPrefix "*" value
   );
-  inProject = typeOf "a path in the project without `..`, whose last part may contain a *" (
+  inProject = typeOf "a path in the project without `..`, whose parts may contain a *" (
     value:
     lib.isString value
-    && builtins.match "([^/*?[\n]+/)*[^/?[\n]+" value != null
+    && builtins.match "([^/?[\n]+/)*[^/?[\n]+" value != null
     && lib.intersectLists (lib.splitString "/" value) [
       "."
       ".."

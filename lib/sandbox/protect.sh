@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # What of the project stays as it is. The launcher calls `protect_all`, `remember`, `mount_project` and `tell_changes`, and
-# has `fail`, `say`, `identify` and `add_mount`. It sets before: `dir`, the project's; `project`, its device and inode;
+# has `fail`, `say`, `identify` and `add_mount`. It sets before: `dir`, the project's; `user`, who has it; `own_home`, that of
+# whoever runs this; `project`, its device and inode;
 # `protect`, patterns of paths in the project; `workspaces`, where in the container the project is; `expected`, which gets
 # the mounts.
 #
@@ -91,15 +92,94 @@ is_protected() {
 	done
 }
 
+# Prints the directories of git's in the project, each with a NUL: the repository's own, and those of its submodules.
+git_directories() {
+	[[ -d $dir/.git && ! -L $dir/.git ]] || return 0
+	printf '.git\0'
+	[[ -d $dir/.git/modules && ! -L $dir/.git/modules ]] || return 0
+	(cd -- "$dir" && find .git/modules -type d -name objects -printf '%h\0')
+}
+
+# Prints what a pattern stands for, each with a NUL. One of `.git` also holds for the submodules.
+patterns_of() {
+	local own
+	if [[ $1 != .git/* ]]; then
+		printf '%s\0' "$1"
+		return
+	fi
+	printf '%s\0' "$1"
+	git_directories | while IFS= read -r -d '' own; do
+		[[ $own == .git ]] || printf '%s\0' "$own/${1#.git/}"
+	done
+}
+
+# Makes a file of git's where it has none, since nothing can be mounted on what is not there.
+make_file() {
+	local path=$1 text=$2
+	[[ ! -e $path && ! -L $path && -f ${path%/*}/HEAD ]] || return 0
+	# A sandbox could have made links of the directories.
+	[[ $(realpath -- "${path%/*}") == "${path%/*}" ]] || return 0
+	(set -o noclobber && printf %s "$text" >"$path") || fail "${path@Q} can't be created."
+	((EUID)) || chown --no-dereference "$user" "$path"
+}
+
+# Makes what says nothing new to git: each directory is its own common one, and other worktrees have no configuration.
+make_files() {
+	local own
+	while IFS= read -r -d '' own; do
+		make_file "$dir/$own/commondir" $'.\n'
+	done < <(git_directories)
+	while IFS= read -r -d '' own; do
+		make_file "$dir/$own/config.worktree" ""
+	done < <(matching ".git/worktrees/*")
+}
+
+# Protects the hooks and the configuration in the project that git's configuration names. Where git is missing, nothing
+# runs them.
+protect_named() {
+	local own file key value files=()
+	command -v git >/dev/null || return 0
+	while IFS= read -r -d '' own; do
+		files+=("$dir/$own/config" "$dir/$own/config.worktree")
+	done < <(git_directories)
+	while ((${#files[@]})); do
+		file=${files[0]}
+		files=("${files[@]:1}")
+		[[ -f $file && ! -L $file ]] || continue
+		while IFS= read -r -d '' value; do
+			key=${value%%$'\n'*}
+			value=${value#*$'\n'}
+			if [[ $value == \~/* ]]; then
+				value=$own_home/${value#\~/}
+			elif [[ $value != /* && $key == core.hookspath ]]; then
+				value=$dir/$value
+			elif [[ $value != /* ]]; then
+				value=${file%/*}/$value
+			fi
+			value=$(realpath --no-symlinks --canonicalize-missing -- "$value")
+			[[ $value == "$dir"/* ]] || continue
+			[[ -e $value ]] || awaited+=("${value#"$dir"/}")
+			is_protected "${value#"$dir"/}" || files+=("$value")
+			protect_path "${value#"$dir"/}"
+		done < <(git -C / config --file "$file" --null --get-regexp '^(core\.hookspath|include\.path|includeif\..*\.path)$')
+	done
+}
+
 protect_all() {
-	local pattern path found line
+	local pattern part path found line
 	for pattern in "${protect[@]}"; do
-		mapfile -d '' -t found < <(matching "$pattern")
-		# What is not there may have a file in place of its directory.
-		((${#found[@]})) || found=("$pattern")
-		for path in "${found[@]}"; do
-			protect_path "$path"
-		done
+		[[ $pattern != .git/commondir ]] || make_files
+		[[ $pattern != .git/config ]] || protect_named
+	done
+	for pattern in "${protect[@]}"; do
+		while IFS= read -r -d '' part; do
+			mapfile -d '' -t found < <(matching "$part")
+			# What is not there may have a file in place of its directory.
+			((${#found[@]})) || found=("$part")
+			for path in "${found[@]}"; do
+				protect_path "$path"
+			done
+		done < <(patterns_of "$pattern")
 	done
 	[[ -f $dir/.envrc ]] || return 0
 	while IFS= read -r line; do

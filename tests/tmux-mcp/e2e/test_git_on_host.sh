@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# What git on the host runs after a sandbox was at work: in the project, in a submodule, and in another worktree.
+# shellcheck disable=SC2016
+# shellcheck source=tests/tmux-mcp/e2e/lib.sh
+source "$(dirname "$0")/lib.sh" || exit
+command -v git >/dev/null || {
+	echo "not tried: git is missing" >&2
+	exit 77
+}
+
+export HOME=$work/home GIT_CONFIG_NOSYSTEM=1
+unset XDG_CONFIG_HOME
+mkdir "$HOME"
+git config --global user.name somebody
+git config --global user.email somebody@example.com
+git config --global init.defaultBranch main
+git config --global protocol.file.allow always
+git config --global safe.directory '*' # root looks at what another user has
+
+# A repository with a submodule, another worktree, hooks of its own, and configuration in a file that it has.
+git init -q "$HOME/part"
+git -C "$HOME/part" commit -q --allow-empty -m first
+git init -q "$ws"
+git -C "$ws" submodule --quiet add "$HOME/part" lib/part
+mkdir "$ws/.githooks" "$ws/etc"
+printf '#!/bin/sh\necho good\n' >"$ws/.githooks/pre-commit"
+chmod +x "$ws/.githooks/pre-commit"
+echo '[alias] hello = !echo hello' >"$ws/etc/gitconfig"
+git -C "$ws" add .
+git -C "$ws" commit -qm first
+git -C "$ws" config core.hooksPath .githooks
+git -C "$ws" config include.path ../etc/gitconfig
+git -C "$ws" worktree add -q "$HOME/other" -b other
+own() { ((EUID)) || chown -hR "$owner:$owner" "$ws" "$HOME/other"; }
+own
+
+# What is evil leaves this file.
+evil=$ws/evil
+on_host() {
+	git -C "$ws" status --short
+	git -C "$ws" -c user.name=me commit -q --allow-empty -m more
+	git -C "$ws" hello
+	git -C "$ws/lib/part" status --short
+	git -C "$HOME/other" status --short
+} >/dev/null 2>&1
+
+tried=0
+tries() {
+	tried=$((tried + 1))
+	rm -f "$evil"
+	in_sandbox "$ws" bash -c "$1" >"$work/output" 2>&1 || true
+	on_host || true
+	[[ ! -e $evil ]] || fail "git on the host ran what came of: $1"
+}
+
+# A directory like git's with a program in its configuration.
+made='
+	mkdir -p evil.git/objects evil.git/refs
+	echo "ref: refs/heads/main" >evil.git/HEAD
+	printf "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = \"touch '"$evil"'; false\"\n" >evil.git/config
+'
+program='#!/bin/sh
+touch '"$evil"
+tries "$made; echo '$ws/evil.git' >.git/worktrees/other/commondir"
+tries "$made; rm .git/worktrees/other/commondir; cp evil.git/config .git/worktrees/other/config.worktree"
+tries "$made; mv .git/worktrees/other .git/worktrees/away; cp -r evil.git .git/worktrees/other"
+tries "$made; mv .git/worktrees .git/away; mkdir -p .git/worktrees/other; echo '$ws/evil.git' >.git/worktrees/other/commondir"
+tries "$made; echo ../evil.git >.git/commondir"
+tries "$made; rm -f .git/commondir; echo ../evil.git >.git/commondir"
+tries "echo '$program' >.githooks/pre-commit"
+tries "rm -r .githooks; mkdir .githooks; echo '$program' >.githooks/pre-commit; chmod +x .githooks/pre-commit"
+tries "mv .githooks away; mkdir .githooks; echo '$program' >.githooks/pre-commit; chmod +x .githooks/pre-commit"
+tries "printf '[core]\n\tfsmonitor = \"touch $evil; false\"\n' >>etc/gitconfig"
+tries "printf '[core]\n\tfsmonitor = \"touch $evil; false\"\n' >>.git/modules/lib/part/config"
+tries "$made; cp evil.git/config .git/modules/lib/part/config"
+tries "$made; echo ../../../../evil.git >.git/modules/lib/part/commondir"
+tries "echo '$program' >.git/modules/lib/part/hooks/post-index-change; chmod +x .git/modules/lib/part/hooks/*"
+
+# What one does with git works as before, and nobody sees what was made for it.
+equal "$(<"$ws/.git/commondir")" "."
+author=(--podman-arg=--env=GIT_{AUTHOR,COMMITTER}_NAME=somebody --podman-arg=--env=GIT_{AUTHOR,COMMITTER}_EMAIL=somebody@example.com)
+git -C "$ws" checkout -q .
+rm -rf "$ws"/{evil.git,away}
+own
+in_sandbox "${author[@]}" "$ws" bash -c '
+	set -e
+	[ -z "$(git status --short)" ]
+	echo a >file
+	git add file
+	git commit -qm "one more"
+	git switch -qc side HEAD~1
+	echo b >other-file
+	git stash -qu
+	git stash pop -q
+	git add .
+	git commit -qm "on the side"
+	git rebase -q main
+	git switch -q main
+	git merge -q side
+	git branch -qd side
+	git gc -q
+	git -C lib/part status --short
+	git fsck 2>&1
+' >"$work/output" 2>&1 || fail "git in the sandbox: $(<"$work/output")"
+equal "$(git -C "$ws" log --format=%s -2 | tr '\n' ' ')" "on the side one more "
+equal "$(git -C "$ws" status --short)" ""
+
+until_no_container "the last one"
+echo "git on the host: $tried ways, and none ran"
