@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support import ask_until
 from wire import Server
 
 from .conftest import PROGRAM, Shell
@@ -219,10 +221,11 @@ def shown_by(server: Server, toolsets: str) -> str:
             return str(server.call_tool("execute_command", window_id=tab, command=show))
         case "terminal":
             server.call_tool("createSession", name=name, command=f"{show}; cat")
-            return str(server.call_tool("getContent", session=name))
+            read = partial(server.call_tool, "getContent", session=name)
         case _:
             server.call_tool("tmux_create_session", name=name, command=f"{show}; cat")
-            return str(server.call_tool("tmux_read_pane", target=name))
+            read = partial(server.call_tool, "tmux_read_pane", target=name)
+    return ask_until(lambda: str(read()), lambda shown: ">" in shown)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ tries() {
 	tried=$((tried + 1))
 	rm -f "$evil"
 	in_sandbox "$ws" bash -c "$1" >"$work/output" 2>&1 || true
+	lacks "$(<"$work/output")" "syntax error"
 	on_host || true
 	[[ ! -e $evil ]] || fail "git on the host ran what came of: $1"
 }
@@ -61,19 +62,19 @@ made='
 '
 program='#!/bin/sh
 touch '"$evil"
-tries "$made; echo '$ws/evil.git' >.git/worktrees/other/commondir"
-tries "$made; rm .git/worktrees/other/commondir; cp evil.git/config .git/worktrees/other/config.worktree"
-tries "$made; mv .git/worktrees/other .git/worktrees/away; cp -r evil.git .git/worktrees/other"
-tries "$made; mv .git/worktrees .git/away; mkdir -p .git/worktrees/other; echo '$ws/evil.git' >.git/worktrees/other/commondir"
-tries "$made; echo ../evil.git >.git/commondir"
-tries "$made; rm -f .git/commondir; echo ../evil.git >.git/commondir"
+tries "${made}echo '$ws/evil.git' >.git/worktrees/other/commondir"
+tries "${made}rm .git/worktrees/other/commondir; cp evil.git/config .git/worktrees/other/config.worktree"
+tries "${made}mv .git/worktrees/other .git/worktrees/away; cp -r evil.git .git/worktrees/other"
+tries "${made}mv .git/worktrees .git/away; mkdir -p .git/worktrees/other; echo '$ws/evil.git' >.git/worktrees/other/commondir"
+tries "${made}echo ../evil.git >.git/commondir"
+tries "${made}rm -f .git/commondir; echo ../evil.git >.git/commondir"
 tries "echo '$program' >.githooks/pre-commit"
 tries "rm -r .githooks; mkdir .githooks; echo '$program' >.githooks/pre-commit; chmod +x .githooks/pre-commit"
 tries "mv .githooks away; mkdir .githooks; echo '$program' >.githooks/pre-commit; chmod +x .githooks/pre-commit"
 tries "printf '[core]\n\tfsmonitor = \"touch $evil; false\"\n' >>etc/gitconfig"
 tries "printf '[core]\n\tfsmonitor = \"touch $evil; false\"\n' >>.git/modules/lib/part/config"
-tries "$made; cp evil.git/config .git/modules/lib/part/config"
-tries "$made; echo ../../../../evil.git >.git/modules/lib/part/commondir"
+tries "${made}cp evil.git/config .git/modules/lib/part/config"
+tries "${made}echo ../../../../evil.git >.git/modules/lib/part/commondir"
 tries "echo '$program' >.git/modules/lib/part/hooks/post-index-change; chmod +x .git/modules/lib/part/hooks/*"
 
 # What one does with git works as before, and nobody sees what was made for it.
