@@ -61,6 +61,8 @@ protect_path() {
 			protected[$above]=rw
 		fi
 	done
+	# Nobody changes what is in the store. That the link still leads there is looked at in the end.
+	[[ -L $dir/${above:-.} || ! -L $dir/$path || $(realpath -- "$dir/$path") != /nix/store/* ]] || return 0
 	[[ ! -L $dir/${above:-$path} && ! -L $dir/$path ]] ||
 		fail "${path@Q} in the project is a link or below one, which the sandbox could replace. Put the file itself there, or remove it from \`protect\`."
 	if [[ -e $dir/$path ]]; then

@@ -192,6 +192,14 @@ rm "$ws/.envrc"
 at_terminal "touch src/new; rm src/new" ended
 lacks "$shown" "since the sandbox started"
 
+# A link into the store, as modules for Nix make, is no hindrance. What comes in its place is told.
+ln -sf "$(realpath "$SANDBOX_BASE")" "$ws/.mcp.json"
+own "$ws"
+at_terminal "ls .mcp.json" ".mcp.json"
+lacks "$shown" "since the sandbox started"
+at_terminal "rm .mcp.json; echo x >.mcp.json" "made or changed since the sandbox started: '.mcp.json'. Check them"
+rm "$ws/.mcp.json"
+
 # direnv runs what it is told by files that can be changed inside.
 warning() { in_sandbox "$ws" true 2>&1 | grep direnv || true; }
 equal "$(warning)" ""
