@@ -213,6 +213,7 @@ esac; fi""",
     r"\command eval @command@",
     rf"{_UNMARK_PS1}; \unset mcp_mark",
 )
+# Bash has a hook for that. In a shell with another pid, which may inherit it, it prints no mark.
 _BASH_ELSEWHERE = _elsewhere(
     r"""while [[ $(\builtin history 1) == *'\033]7777;'* ]]; do
 \builtin history -d -1 || \builtin break
