@@ -24,6 +24,7 @@ OTHERS = {"ksh": "ksh", "mksh": "mksh"}
 ELSEWHERE = {**SHELLS, **{name: shell for name, shell in OTHERS.items() if shutil.which(name)}}
 # A busy machine may take its time.
 PATIENTLY = with_times(answer_elsewhere_s=PATIENCE_S, seems_to_ask_s=PATIENCE_S)
+PYTHON = shlex.quote(sys.executable)
 RELAY = Path(__file__).parent.parent / "relay.py"
 
 
@@ -40,7 +41,7 @@ class Doors:
         commands = {
             "script": f"exec script --quiet --return --command {quoted} /dev/null",
             "ssh": f"exec ssh -tt build {quoted}",
-            "slow line": f"exec {sys.executable} {RELAY} 0.3 {command}",
+            "slow line": f"exec {PYTHON} {shlex.quote(str(RELAY))} 0.3 {command}",
             # The program before podman takes one option, and says which container it is.
             "container": f"exec podman exec -it task {command}",
         }
@@ -107,7 +108,8 @@ async def test_exit_codes_and_the_one_before(tools: Tools, doors: Doors, shell: 
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_syntax_errors_hurt_nothing(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
-    for command in ("if", "echo 'open", "echo $(ls", ")"):
+    # fish shows its manual for a lone `if`.
+    for command in ("echo; if" if shell != "fish" else "end", "echo 'open", "echo $(ls", ")"):
         text, meta, _ = await run(tools, command, pane_id)
         assert text, command
         assert meta["exit_code"], command
@@ -259,7 +261,7 @@ async def test_nothing_is_typed_after_text_without_enter(tools: Tools, ssh: Door
 
 
 async def test_what_is_no_shell_gets_one_line(tools: Tools, ssh: Doors) -> None:
-    pane_id = await ssh.open("ssh", f"{sys.executable} -q")
+    pane_id = await ssh.open("ssh", f"{PYTHON} -q")
     pane = await tools.engine.find(pane_id)
 
     error = await refused(tools, pane_id)
@@ -269,7 +271,7 @@ async def test_what_is_no_shell_gets_one_line(tools: Tools, ssh: Doors) -> None:
 
 
 async def test_what_is_seen_to_be_no_shell_gets_nothing(tools: Tools, doors: Doors) -> None:
-    pane_id = await doors.open("script", f"{sys.executable} -q")
+    pane_id = await doors.open("script", f"{PYTHON} -q")
     pane = await tools.engine.find(pane_id)
 
     assert "python3" in await refused(tools, pane_id)
@@ -395,7 +397,8 @@ async def test_shell_without_a_terminal(tools: Tools, ssh: Doors, shell: str) ->
 async def test_nothing_is_typed_into_a_tmux_within(
     tools: Tools, doors: Doors, tmp_path: Path
 ) -> None:
-    pane_id = await tools.create(f"tmux -S {tmp_path}/inner new bash --norc", env=doors.env)
+    inner = shlex.quote(str(tmp_path / "inner"))
+    pane_id = await tools.create(f"tmux -S {inner} new bash --norc", env=doors.env)
     await tools.call("wait", pane_id=pane_id, pattern=r"bash-", timeout_s=PATIENCE_S)
     assert "a program draws on the screen" in await refused(tools, pane_id)
 

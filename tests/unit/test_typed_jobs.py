@@ -41,7 +41,7 @@ def test_lines_are_what_any_terminal_takes(kind: str, command: str) -> None:
     assert all(len(line) <= MAX_LINE_CHARACTERS for line in lines)
     # A shell that gets one by accident takes it for the name of a command.
     assert all(re.fullmatch(r"@[\w\\,./:-]*", line, re.ASCII) for line in lines)
-    assert last == f"={sum(map(len, lines))}"
+    assert last == f"@={sum(map(len, lines)) - len(lines)}"
 
 
 @pytest.mark.parametrize(

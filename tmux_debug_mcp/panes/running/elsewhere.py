@@ -184,13 +184,7 @@ async def _check_may_ask(pane: Pane, to: Door, *, has_run: bool) -> None:
     A shell that `has_run` a command just now is about to print one.
     """
     times = pane.clock.times
-    quiet_s = times.redrawn_quiet_s if has_run else times.quiet_s
-
-    def is_quiet(moment: Moment) -> bool | Later:
-        quiet_at = moment.touched_at + quiet_s
-        return True if moment.ending or moment.now >= quiet_at else Later(quiet_at)
-
-    is_still, _ = await until(pane, is_quiet, pane.clock.now() + times.prompt_s)
+    is_still = await _quiet(pane, times.redrawn_quiet_s if has_run else times.quiet_s)
     await pane.check_running()
     snapshot = pane.terminal.look().snapshot
     line = await last_line(pane.log, 0, pane.log.size)
@@ -216,7 +210,19 @@ async def _check_may_ask(pane: Pane, to: Door, *, has_run: bool) -> None:
 async def _ask(pane: Pane, to: Door) -> Elsewhere:
     """Ask what reads the terminal elsewhere for an answer that only a shell gives."""
     answer = await _answer(pane, to, QUESTION, secrets.token_hex(8))
+    await _quiet(pane, pane.clock.times.redrawn_quiet_s)  # its prompt follows
     return FISH_ELSEWHERE if answer == _FISH else SH_ELSEWHERE
+
+
+async def _quiet(pane: Pane, quiet_s: float) -> bool:
+    """Wait until nothing was printed or typed for this long, or return False."""
+
+    def is_quiet(moment: Moment) -> bool | Later:
+        quiet_at = moment.touched_at + quiet_s
+        return True if moment.ending or moment.now >= quiet_at else Later(quiet_at)
+
+    times = pane.clock.times
+    return (await until(pane, is_quiet, pane.clock.now() + times.prompt_s))[0] or False
 
 
 async def last_line(log: Log, start: int, end: int) -> str:

@@ -162,17 +162,19 @@ DIALECTS: Mapping[str, Dialect] = {
 # single quotes for one.
 QUESTION = r" printf '\033]7777;@nonce@;%s\007' '\\'"
 
-# Makes a shell read lines from its terminal, without echo, until one has `=` and the number of
-# characters in all lines before it: should one get lost, nothing runs. A lone `=` gives up. Prints
-# what the lines encode, and on standard error the mark that says which shell reads.
+# Makes a shell read lines from its terminal, without echo, until one has `@=` and the number of
+# characters in all lines before it: should one get lost, nothing runs. A lone `@=` gives up. Each
+# line begins with `@`; what is before that, the terminal has answered to a query of the shell.
+# Prints what the lines encode, and on standard error the mark that says which shell reads.
 _READER = (
     "s=$(stty -g 2>&-);stty -echo 2>&-;printf>&2 {quote}\\033]7777;@nonce@;%d\\007{quote} {kind};"
-    'n=0;while IFS= read -r l&&[ "$l" != "=$n" ]&&[ "$l" != = ];do n=$((n+${{#l}}));'
-    'printf %b "${{l#?}}";done;stty $s 2>&-'
+    'n=0;while IFS= read -r l&&l=${{l##*@}}&&[ "$l" != "=$n" ]&&[ "$l" != = ];do '
+    'n=$((n+${{#l}}));printf %b "$l";done;stty $s 2>&-'
 )
 _READS_POSIX = _READER.format(quote="'", kind="0${BASH_VERSION:+1}${ZSH_VERSION:+2}")
 _READS_FISH = _READER.format(quote='"', kind="3")
-END_OF_READING = "="
+BEGINS_LINE = "@"
+END_OF_READING = "@="
 # How many characters such a line has at most. Some terminals take no more than 1,024.
 MAX_LINE_CHARACTERS = 1000
 

@@ -35,7 +35,7 @@ from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, encoded, one_line
 from tmux_debug_mcp.vt.steps import Keystrokes
 
-from .dialects import END_OF_READING, MAX_LINE_CHARACTERS, Elsewhere, Shell, filled
+from .dialects import BEGINS_LINE, END_OF_READING, MAX_LINE_CHARACTERS, Elsewhere, Shell, filled
 
 # Captures can show this many of the last commands.
 _MAX_COMMANDS = 1000
@@ -52,7 +52,6 @@ _LOWEST_FD = 3
 
 # What terminals, `printf %b`, and shells that take it for a command leave as it is.
 _TYPED_AS_IT_IS = frozenset(string.ascii_letters + string.digits + "_,./:-")
-_BEGINS_LINE = "@"
 # What is above this tells of a signal in its lowest bits.
 _MAX_EXIT_CODE = 255
 _SIGNAL_BITS = 0x7F
@@ -376,17 +375,17 @@ def _typed_lines(script: str) -> Iterator[str]:
     Should the door end, a shell here may get some of the lines. Each is one word, which is no
     command's name.
     """
-    line, size = _BEGINS_LINE, 0
+    line, size = BEGINS_LINE, 0
     for byte in script.encode():
         character = chr(byte)
         part = character if character in _TYPED_AS_IT_IS else f"\\0{byte:03o}"
         if len(line) + len(part) > MAX_LINE_CHARACTERS:
             yield line
-            size += len(line)
-            line = _BEGINS_LINE
+            line = BEGINS_LINE
         line += part
+        size += len(part)
     yield line
-    yield f"{END_OF_READING}{size + len(line)}"
+    yield f"{END_OF_READING}{size}"
 
 
 def _slug(command: str) -> str:
