@@ -395,10 +395,9 @@ async def test_shell_without_a_terminal(tools: Tools, ssh: Doors, shell: str) ->
 
 
 async def test_nothing_is_typed_into_a_tmux_within(
-    tools: Tools, doors: Doors, tmp_path: Path
+    tools: Tools, doors: Doors, short_path: Path
 ) -> None:
-    inner = shlex.quote(str(tmp_path / "inner"))
-    pane_id = await tools.create(f"tmux -S {inner} new bash --norc", env=doors.env)
+    pane_id = await tools.create(f"tmux -S {short_path}/inner new bash --norc", env=doors.env)
     await tools.call("wait", pane_id=pane_id, pattern=r"bash-", timeout_s=PATIENCE_S)
     assert "a program draws on the screen" in await refused(tools, pane_id)
 

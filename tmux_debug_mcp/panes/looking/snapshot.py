@@ -49,7 +49,7 @@ _CONTAINERS = ("docker", "podman", "kubectl", "oc", "lxc", "runc", "crun", "nsen
 _PODMAN = "podman"
 _MACHINES = ("machinectl", "systemd-run", "vagrant", "gcloud", "aws", "fly", "heroku")
 _MULTIPLEXERS = ("tmux", "screen", "dtach", "abduco")
-_RELAYS = frozenset((*_REMOTE_SHELLS, *_CONNECTIONS, *_CONTAINERS, *_MACHINES, *_MULTIPLEXERS))
+RELAYS = frozenset((*_REMOTE_SHELLS, *_CONNECTIONS, *_CONTAINERS, *_MACHINES, *_MULTIPLEXERS))
 # Programs that ask others' users for secrets, and read them key by key.
 _PINENTRIES = ("pinentry-curses", "pinentry-gnome3", "pinentry-gtk-2", "pinentry-qt")
 _ASKERS = frozenset((*_PINENTRIES, "systemd-ask-password"))
@@ -239,7 +239,7 @@ def _look_at_terminal(
         waiting=waiting,
         sleeps_s=sleeps_s,
         shell_waiting=_shell_waiting(front, group_members),
-        relays=has_outside_relay or not _RELAYS.isdisjoint(programs),
+        relays=has_outside_relay or not RELAYS.isdisjoint(programs),
         asks_for_secret=not _ASKERS.isdisjoint(programs),
         readers=tuple(thread for one in members for thread in one.threads),
         outside=tuple(found),

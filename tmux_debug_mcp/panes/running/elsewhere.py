@@ -27,6 +27,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import clean_text
 from tmux_debug_mcp.panes.keyboard import Sent
 from tmux_debug_mcp.panes.looking.activity import Awaits, Snapshot, awaited
+from tmux_debug_mcp.panes.looking.snapshot import RELAYS
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.dialects import (
     BASH_ELSEWHERE,
@@ -100,6 +101,14 @@ def leads_to(pane: Pane, known: Door | None = None) -> Door | None:
     return door(snapshot)
 
 
+def passes_keys_on(pane: Pane) -> bool:
+    """Return whether the program in front passes keys on to another one, which may be hidden."""
+    if leads_to(pane):
+        return True
+    pid = pane.terminal.look().snapshot.pid
+    return pid is not None and processes.program(pid) in RELAYS
+
+
 def door_of(shell: Shell) -> Door:
     """Return a shell that can't read our files as the door to itself."""
     starttime, _ = shell.start
@@ -114,9 +123,14 @@ def opens_at(moment: Moment, job: Job, sent: Sent | None, times: Times) -> float
     """
     if isinstance(job, TypedJob) and (sent is None or sent.number == job.sent):
         return math.inf
-    if moment.activity is None or door(moment.activity.snapshot) is None:
+    snapshot = moment.activity.snapshot if moment.activity else None
+    if snapshot is None or snapshot.pid is None:
         return math.inf
-    return moment.touched_at + times.quiet_s
+    if door(snapshot) or (isinstance(job, TypedJob) and job.shell.pid == snapshot.pid):
+        return moment.touched_at + times.quiet_s
+    # One that passes on what was printed isn't seen to wait for keys.
+    is_relay = processes.program(snapshot.pid) in RELAYS
+    return moment.now + times.poll_s if is_relay else math.inf
 
 
 def is_within_line(log: Log, start: int) -> bool:

@@ -35,7 +35,7 @@ from tmux_debug_mcp.panes.shells.jobs import FileJob, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 from tmux_debug_mcp.vt.steps import INTERRUPT
 
-from .elsewhere import last_line, leads_to, opens_at
+from .elsewhere import last_line, opens_at, passes_keys_on
 
 # How many calls may wait for their turn in one pane.
 MAX_WAITING = 16
@@ -256,17 +256,17 @@ async def _no_prompt(pane: Pane) -> ToolError:
 async def interrupt(pane: Pane, *, is_second: bool) -> float:
     """Press C-c, and the second time also send SIGINT, for programs that read C-c as a key.
 
-    What leads elsewhere only gets the key, which it passes on. Return the grace period in seconds.
+    What passes keys on only gets the key. Return the grace period in seconds.
     """
     times, leader = pane.clock.times, pane.leader.pid
     modes = terminals.modes(leader)
-    leads_elsewhere = leads_to(pane) is not None
+    is_passed_on = passes_keys_on(pane)
     await pane.keyboard.press(INTERRUPT)
     stat = processes.read_stat(leader)
-    if is_second and stat and stat.tpgid > 0 and not leads_elsewhere:
+    if is_second and stat and stat.tpgid > 0 and not is_passed_on:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(stat.tpgid, signal.SIGINT)
-    if modes is None or modes.has_signal_keys or leads_elsewhere:
+    if modes is None or modes.has_signal_keys or is_passed_on:
         return times.interrupt_s
     return times.key_interrupt_s
 
