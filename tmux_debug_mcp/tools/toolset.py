@@ -37,6 +37,8 @@ _SEEMS_TO_ASK = (
     f"no output for {Times().seems_to_ask_s:g} s after an unfinished line; it keeps running"
 )
 
+_GO_ON = (Reason.RUNNING, Reason.HELD)
+
 # What a toolset's handlers work with.
 T = TypeVar("T")
 
@@ -124,7 +126,8 @@ def run_remark(run: Report, timeout_s: float) -> str | None:
     before = run.interrupted
     if before and before.blocked_on:
         timed_out += f", blocked: {before.blocked_on}"
-    elif before and before.foreground and before.pid != run.state.pid:
+    # A program that leads elsewhere, which the state names, is not what was interrupted.
+    elif before and before.foreground and (before.pid != run.state.pid or run.reason in _GO_ON):
         timed_out += f", foreground {before.foreground} (pid {before.pid})"
     remarks = {
         Reason.TIMED_OUT: f"{timed_out}; interrupted",
