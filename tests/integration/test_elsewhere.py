@@ -15,7 +15,7 @@ import anyio
 import pytest
 from clocks import with_times
 from hosts import NoHostError, container, ssh_host
-from support import PATIENCE_S, SHELLS, Tools, run
+from support import PATIENCE_S, SHELLS, Tools, log_writer, run
 
 from tmux_debug_mcp.linux import processes
 
@@ -442,6 +442,13 @@ async def test_large_output(tools: Tools, ssh: Doors) -> None:
     printed = len("\r\n".join(map(str, range(1, 2_000_001)))) + 2
     assert meta["exit_code"] == 1
     assert meta["end_cursor"] - meta["start_cursor"] == printed
+
+
+async def test_answer_that_is_late_in_the_log(tools: Tools, doors: Doors) -> None:
+    pane_id = await doors.open("script", "bash --norc")
+    pane = await tools.engine.find(pane_id)
+    os.kill(log_writer(pane), signal.SIGSTOP)
+    assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
 
 
 @PATIENTLY

@@ -46,7 +46,7 @@ from tmux_debug_mcp.panes.shells.dialects import (
     unfinished,
 )
 from tmux_debug_mcp.panes.shells.jobs import Door, Job, TypedJob
-from tmux_debug_mcp.panes.watching import Later, Moment, until
+from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 from tmux_debug_mcp.vt.sequences import INVISIBLE, STRING
 from tmux_debug_mcp.vt.steps import Keystrokes, pressed
 
@@ -256,10 +256,12 @@ async def _answer(pane: Pane, to: Door, line: str, nonce: str) -> str:
     line, answer = filled(line, nonce=nonce), filled(_ANSWER, nonce=nonce).encode()
     found: re.Match[bytes] | None = None
 
-    def is_answered(moment: Moment) -> bool | None:
+    def is_answered(moment: Moment) -> bool | Need | None:
         nonlocal found
         if moment.size > start:
             found = re.search(answer, log.read(start, _MAX_ANSWER_BYTES))
+        if moment.is_due and moment.is_drained is None:  # the log may be late
+            return Need.LOG
         return True if found or moment.ending else None
 
     await _type(pane, Keystrokes(line, is_paste=False, keys=("Enter",)))
@@ -299,13 +301,20 @@ async def _wait_for_begin(pane: Pane, job: TypedJob, deadline: float) -> None:
         JobNotTakenError: It has not, and never will.
     """
 
-    def has_begun(moment: Moment) -> bool | None:
+    def has_begun(moment: Moment) -> bool | Need | None:
         job.has_end_mark()
-        return True if job.has_begun() or moment.ending or not job.shell.is_running() else None
+        if job.has_begun() or moment.ending or not job.shell.is_running():
+            return True
+        if moment.is_due and moment.is_drained is None:  # the log may be late
+            return Need.LOG
+        return None
 
     losses, least_s = pane.losses, pane.clock.times.answer_elsewhere_s
-    if (await until(pane, has_begun, max(deadline, pane.clock.now() + least_s)))[0]:
+    begun, moment = await until(pane, has_begun, max(deadline, pane.clock.now() + least_s))
+    if begun:
         return
+    if not moment.is_drained:  # what would be typed could go to the command
+        raise ElsewhereError(pane.id, job.shell.name, "its log is late")
     await _end_reading(pane)
     # The shell reads one line after the other, so its answer shows what it has read before.
     await _ask(pane, job.shell)
