@@ -143,6 +143,11 @@ protect_named() {
 	command -v git >/dev/null || return 0
 	while IFS= read -r -d '' own; do
 		files+=("$dir/$own/config" "$dir/$own/config.worktree")
+		# Git on the host also goes to the repository of a submodule that the `.git` there leads to.
+		[[ $own != .git ]] || continue
+		value=$(git -C / config --file "$dir/$own/config" core.worktree) || continue
+		value=$(realpath --no-symlinks --canonicalize-missing -- "$dir/$own/$value/.git")
+		[[ $value != "$dir"/* ]] || protect_path "${value#"$dir"/}"
 	done < <(git_directories)
 	while ((${#files[@]})); do
 		file=${files[0]}

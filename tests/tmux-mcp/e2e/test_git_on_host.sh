@@ -75,6 +75,9 @@ tries "printf '[core]\n\tfsmonitor = \"touch $evil; false\"\n' >>etc/gitconfig"
 tries "printf '[core]\n\tfsmonitor = \"touch $evil; false\"\n' >>.git/modules/lib/part/config"
 tries "${made}cp evil.git/config .git/modules/lib/part/config"
 tries "${made}echo ../../../../evil.git >.git/modules/lib/part/commondir"
+tries "${made}rm lib/part/.git; cp -r evil.git lib/part/.git"
+tries "${made}mv lib/part lib/away; mkdir lib/part; cp -r evil.git lib/part/.git"
+tries "${made}mv lib away; mkdir -p lib/part; cp -r evil.git lib/part/.git"
 tries "echo '$program' >.git/modules/lib/part/hooks/post-index-change; chmod +x .git/modules/lib/part/hooks/*"
 
 # What one does with git works as before, and nobody sees what was made for it.
