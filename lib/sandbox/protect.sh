@@ -99,7 +99,7 @@ git_directories() {
 	[[ -d $dir/.git && ! -L $dir/.git ]] || return 0
 	printf '.git\0'
 	[[ -d $dir/.git/modules && ! -L $dir/.git/modules ]] || return 0
-	(cd -- "$dir" && find .git/modules -type d -name objects -printf '%h\0')
+	(cd -- "$dir" && find .git/modules -type d -name objects -printf '%h\0' -prune)
 }
 
 # Prints what a pattern stands for, each with a NUL. One of `.git` also holds for the submodules.
@@ -146,7 +146,8 @@ protect_named() {
 		# Git on the host also goes to the repository of a submodule that the `.git` there leads to.
 		[[ $own != .git ]] || continue
 		value=$(git -C / config --file "$dir/$own/config" core.worktree) || continue
-		value=$(realpath --no-symlinks --canonicalize-missing -- "$dir/$own/$value/.git")
+		[[ $value == /* ]] || value=$dir/$own/$value
+		value=$(realpath --no-symlinks --canonicalize-missing -- "$value/.git")
 		[[ $value != "$dir"/* ]] || protect_path "${value#"$dir"/}"
 	done < <(git_directories)
 	while ((${#files[@]})); do

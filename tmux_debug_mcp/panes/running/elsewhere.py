@@ -18,7 +18,6 @@ from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.errors import (
     ElsewhereError,
     JobNotTakenError,
-    LogLostError,
     OutcomeUnknownError,
     ToolError,
 )
@@ -188,7 +187,10 @@ async def give_elsewhere(
         raise
     except ToolError as cause:
         pane.leave_run(job)
-        raise OutcomeUnknownError(str(cause)) from cause
+        reason = str(cause)
+        if isinstance(cause, ElsewhereError):
+            reason = f"Behind {to.name}, {cause.why}."
+        raise OutcomeUnknownError(reason) from cause
     return job
 
 
@@ -270,9 +272,9 @@ async def _answer(pane: Pane, to: Door, line: str, nonce: str) -> str:
     if found is None:
         await pane.check_running()
         shown = (await last_line(log, 0, log.size))[-_MAX_SHOWN_CHARACTERS:]
-        # What a shell is given that has answered before is long, and tells nothing.
-        typed = line.strip() if len(line) <= _MAX_SHOWN_CHARACTERS else "more"
-        why = f"no shell answered within {answer_s:g} s. Typed was `{typed}`"
+        why = f"no shell answered within {answer_s:g} s"
+        if len(line) <= _MAX_SHOWN_CHARACTERS:  # the line of a reader is long, and tells nothing
+            why += f". Typed was `{line.strip()}`"
         raise ElsewhereError(pane.id, to.name, f"{why}; the last line is `{shown}`")
     return found[1].decode()
 
@@ -314,12 +316,12 @@ async def _wait_for_begin(pane: Pane, job: TypedJob, deadline: float) -> None:
     if begun:
         return
     if not moment.is_drained:  # what would be typed could go to the command
-        raise ElsewhereError(pane.id, job.shell.name, "its log is late")
+        raise ElsewhereError(pane.id, job.shell.name, "the log is late")
     await _end_reading(pane)
     # The shell reads one line after the other, so its answer shows what it has read before.
     await _ask(pane, job.shell)
     job.has_end_mark()
     if pane.losses != losses:
-        raise LogLostError(pane.id, str(pane.log.path))
+        raise ElsewhereError(pane.id, job.shell.name, "some of the log was lost")
     if not job.has_begun():
         raise JobNotTakenError(pane.id, f"the shell behind {job.shell.name}")
