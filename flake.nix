@@ -26,8 +26,8 @@
       });
 
       /**
-        The library for a package set of yours; `legacyPackages.<system>.lib` is that for this flake's
-        own nixpkgs.
+        The library for a package set of yours; `legacyPackages.<system>.lib` is that for this
+        flake's own nixpkgs.
 
         # Type
 
@@ -45,15 +45,16 @@
 
         ```nix
         mkLib nixpkgs.legacyPackages.x86_64-linux
-        => { mcpConfig = «lambda»; mcpServers = { ... }; mkSandbox = «lambda»; profiles = { ... }; ... }
+        => { mcpConfig = «lambda»; mcpServers = { ... }; mkSandbox = «lambda»; ... }
         mkLib "x86_64-linux"
         => error: mkLib: the argument is of type string, but it should be a package set, ...
         ```
       */
       lib.mkLib = pkgs: import ./lib { inherit pkgs; };
-      legacyPackages = eachSystem (pkgs: {
-        lib = self.lib.mkLib pkgs;
-      });
+      legacyPackages = eachSystem (pkgs: { lib = self.lib.mkLib pkgs; });
+
+      templates.default.path = ./lib/template;
+      templates.default.description = "A project's shell, and a sandbox for agents that has it";
 
       homeModules.default = ./lib/modules/home.nix;
       flakeModules.default = ./lib/modules/flake-parts.nix;

@@ -1,8 +1,9 @@
-# How the functions of this library look at what they are given: as the module system looks at options.
+# How the functions of this library check their arguments: as the module system checks options.
 { lib }:
 
 let
-  describe = value: if lib.isDerivation value then "a derivation" else "of type ${builtins.typeOf value}";
+  describe =
+    value: if lib.isDerivation value then "a derivation" else "of type ${builtins.typeOf value}";
 in
 rec {
   /**

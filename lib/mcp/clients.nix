@@ -59,8 +59,8 @@
         env = env // config.env or { };
       };
     in
-    # The server stands in the list of the front matter. Were its tools named in `tools`, too, the main
-    # session would have their names.
+    # The server stands in the list of the front matter. If its tools were named in `tools`, the main
+    # session would have their names as well.
     ''
       ---
       name: ${name}

@@ -37,7 +37,8 @@
             if [[ -z $file ]]; then
               continue
             elif [[ -e $path || -L $path ]]; then
-              echo "tmux-debug-mcp: $path already exists and was kept. What it should contain is in $file" >&2
+              echo "tmux-debug-mcp: $path already exists and was kept." \
+                "What it should contain is in $file" >&2
             else
               mkdir -p "$(dirname "$path")"
               ln -s "$file" "$path"
@@ -53,8 +54,8 @@
           type = lib.types.package;
           readOnly = true;
           description = ''
-            A shell with the package, for the `inputsFrom` of your shell. When you enter it, it links the
-            file that Claude Code reads, .mcp.json or the subagent's, into the current directory.
+            A shell with the package, for the `inputsFrom` of your shell. When you enter it, it links
+            the file that Claude Code reads, .mcp.json or the subagent's, into the current directory.
           '';
         };
       };

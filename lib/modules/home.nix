@@ -32,7 +32,8 @@ in
             assertion = config.programs.claude-code.enable;
             message =
               ''`programs.tmux-debug-mcp.scope` is "subagent", which is for Claude Code.''
-              + '' Set `programs.claude-code.enable`, or the scope "main" for the clients of `programs.mcp`.'';
+              + " Set `programs.claude-code.enable`,"
+              + '' or the scope "main" for the clients of `programs.mcp`.'';
           }
         ];
       })

@@ -18,7 +18,9 @@ in
 
   options = {
     inherit settings;
-    enable = lib.mkEnableOption "tmux-debug-mcp, which gives a debugging agent real terminals over tmux";
+    enable = lib.mkEnableOption (
+      "tmux-debug-mcp, which gives a debugging agent real terminals over tmux"
+    );
     package = mkOption {
       type = types.package;
       default = definition.package;

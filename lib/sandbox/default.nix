@@ -1,4 +1,5 @@
-# Sandboxes: containers in which an agent, and what it starts, has a project's directory and no more.
+# Sandboxes: containers in which an agent, and what it starts, has a project's directory and no
+# more.
 {
   pkgs,
   mcpConfig,
@@ -8,12 +9,12 @@
 let
   inherit (pkgs) lib;
   inherit (import ../options.nix { inherit lib; }) checked;
-  inherit (import ./hosts.nix { inherit lib; }) pairOf;
+  inherit (import ./hosts.nix { inherit lib; }) pairOf portsOf;
 
   profiles = import ./profiles.nix { inherit pkgs; };
 
-  # What starts programs on the host: of each client in tmux_debug_mcp/clients/table.py, its servers, hooks, agents,
-  # commands, skills, plugins and tasks; of git and direnv, what they run.
+  # What starts programs on the host: of each client in tmux_debug_mcp/clients/table.py, its
+  # servers, hooks, agents, commands, skills, plugins and tasks; of git and direnv, what they run.
   protectDefault = [
     ".agents"
     ".claude/agents"
@@ -53,6 +54,13 @@ let
       protectDefault
       ;
   };
+
+  # The main programs of agents that don't read Claude Code's files.
+  otherAgents = [
+    "codex"
+    "gemini"
+    "opencode"
+  ];
 
   # Where in the container a mount is to be.
   inContainer =
@@ -114,7 +122,7 @@ in
   sandboxOptions = options;
 
   /**
-    A sandbox: an image for containers, and a command that runs it with podman, which has a project's
+    A sandbox: an image for containers, and a command that runs it with podman, with a project's
     directory at /workspace. It is the package of that command, for a shell, or a shell itself.
 
     # Inputs
@@ -142,32 +150,114 @@ in
 
        Did you mean `mcp.tmux-debug.scope'?
     mkSandbox { deployKey = "project"; }
-    => error: mkSandbox: `deployKey` is refused: this sandbox handles no keys. Mount one with `mounts`.
+    => error: mkSandbox: `deployKey` is refused: this sandbox handles no keys. Mount one with
+       `mounts`.
     ```
   */
   mkSandbox =
     arguments:
     let
-      asked = checked "mkSandbox" options arguments;
-      isClosed = asked.allowedHosts != null;
-      repeated = lib.filter (place: lib.count (other: other == place) places > 1) places;
-      problem =
-        if isClosed && !lib.elem asked.network [ null "none" ] then
-          "`network` is \"${asked.network}\", but with `allowedHosts` there is none. Remove one of them."
-        else if !isClosed && asked.secrets != [ ] then
-          "`secrets` need a closed network: set `allowedHosts`, to [ ] if no other host is needed."
-        else if repeated != [ ] then
-          "`mounts` and `writableDirs` have ${lib.head repeated} more than once. Each `dest` can have one `source`."
+      asked = lib.throwIf (mistake != null) "mkSandbox: ${mistake}" (
+        checked "mkSandbox" options arguments
+      );
+      given = lib.deepSeq unused (lib.throwIf (problem != null) "mkSandbox: ${problem}" asked);
+
+      # What many mean, and what the types of the options would refuse in their own words.
+      mistake =
+        let
+          is = name: test: lib.isAttrs arguments && arguments ? ${name} && test arguments.${name};
+          server = lib.findFirst (name: lib.isBool arguments.mcp.${name}) null (
+            lib.attrNames arguments.mcp
+          );
+        in
+        if lib.isAttrs arguments && arguments ? callPackage then
+          "the argument is a package set, which is for `mkLib`: (mkLib pkgs).mkSandbox { }"
+        else if is "profile" lib.isString then
+          "`profile` is a string. Give the profile itself: profile = profiles.${arguments.profile};"
+        else if is "mcp" (mcp: !lib.isAttrs mcp) then
+          "`mcp` should be a set with the options of each server: mcp.tmux-debug = { };"
+        else if is "mcp" lib.isAttrs && server != null then
+          "`mcp.${server}` should be the server's options: mcp.${server} = { };"
+        else if is "agent" lib.isString then
+          "`agent` is a string. Give the package: agent = pkgs.${arguments.agent};"
         else
           null;
-      # Also what nothing here needs.
+
+      isClosed = asked.allowedHosts != null;
+      hasNoNetwork = isClosed || asked.network == "none";
+      # The first that stands in a list more than once.
+      twice = list: lib.findFirst (one: lib.count (other: other == one) list > 1) null list;
+      badVariable = lib.findFirst (
+        name: builtins.match "[a-zA-Z_][a-zA-Z0-9_]*" name == null
+      ) null (lib.attrNames (asked.profile.env // asked.env));
+      detached = lib.findFirst (
+        word: builtins.match "-[it]*d[it]*|--detach(=true)?" word != null
+      ) null asked.podmanArgs;
+      networked = lib.findFirst (
+        word: builtins.match "--net(work)?(=.*)?" word != null
+      ) null asked.podmanArgs;
+      # What programs inside reach, and what leads there.
+      innerPorts =
+        asked.hostPorts
+        ++ lib.optional (
+          isClosed && asked.allowedHosts != [ ] || asked.networkAllowlist != null
+        ) 3128
+        ++ lib.imap0 (index: _: 3129 + index) asked.secrets;
+      places = map (mount: mount.dest) mounts ++ writableDirs;
+      variables = lib.concatMap (secret: [
+        secret.variable
+        secret.urlVariable
+      ]) asked.secrets;
+      problem =
+        if isClosed && !lib.elem asked.network [ null "none" ] then
+          "`network` is \"${asked.network}\", but with `allowedHosts` there is none."
+          + " Remove one of them."
+        else if hasNoNetwork && networked != null then
+          "`podmanArgs` has ${networked}, but this sandbox has no network of its own. Remove it."
+        else if detached != null then
+          "`podmanArgs` has ${detached}, but a sandbox ends with its command. Remove it."
+        else if !isClosed && asked.secrets != [ ] then
+          "`secrets` need a closed network: set `allowedHosts`, to [ ] if no other host is needed."
+        else if hasNoNetwork && asked.nix then
+          "`nix` needs an open network: the host's daemon fetches whatever it is asked for."
+          + " Remove `allowedHosts` and `network`, or `nix`."
+        else if twice places != null then
+          "`mounts` and `writableDirs` have ${twice places} more than once."
+          + " Each `dest` can have one `source`."
+        else if twice (variables ++ asked.passEnv) != null then
+          "${twice (variables ++ asked.passEnv)} stands more than once in `secrets` and `passEnv`."
+          + " Each variable can have one value."
+        else if badVariable != null then
+          "`env` has ${builtins.toJSON badVariable}, which is no name of a variable."
+        else if twice (map lib.head ports) != null then
+          "`ports` has ${toString (twice (map lib.head ports))} more than once."
+        else if twice innerPorts != null then
+          "port ${toString (twice innerPorts)} inside would be for two things:"
+          + " `hostPorts`, and the proxy of `allowedHosts` or `secrets`."
+        else if asked.agent != null && !(asked.agent.meta or { } ? mainProgram) then
+          "`agent` is ${asked.agent.name or "a package"}, which doesn't say its main program."
+          + " Name it: pkgs.writeShellScriptBin \"agent\" ''exec \${package}/bin/PROGRAM \"$@\"''"
+        else if claudeOnly != [ ] then
+          "${lib.concatStringsSep " and " claudeOnly} are for Claude Code alone,"
+          + " but `agent` is ${asked.agent.name}."
+        else
+          null;
+      # What another agent would not read.
+      claudeOnly = lib.optionals (lib.elem (asked.agent.meta.mainProgram or null) otherAgents) (
+        lib.optional (lib.any (options: options != null && options.scope == "subagent") (
+          lib.attrValues asked.mcp
+        )) "servers with the scope \"subagent\" (\"main\" is for all agents)"
+        ++ lib.optional (asked.sessions != null) "`sessions`"
+        ++ lib.optional (asked.profile.enabledPlugins != { }) "`enabledPlugins`"
+      );
+      # What has no effect here, and is looked at all the same.
       unused = [
         asked.deployKey
         asked.mcpRuntime
         asked.model
         asked.profile.networkAllowlist
       ];
-      given = lib.deepSeq unused (lib.throwIf (problem != null) "mkSandbox: ${problem}" asked);
+      ports = map (port: if lib.isInt port then [ port port ] else portsOf port) asked.ports;
 
       mcp = lib.filterAttrs (_: options: options != null) given.mcp;
       configs =
@@ -178,7 +268,7 @@ in
         "toolchain"
         "withToolchain"
       ] // {
-        env = given.profile.env // given.env // gitIdentity;
+        env = nixEnv // given.profile.env // given.env // gitIdentity;
         mounts = given.profile.mounts ++ given.mounts;
         networkAllowlist =
           given.profile.networkAllowlist
@@ -187,6 +277,7 @@ in
           given.packages
           ++ given.profile.packages
           ++ lib.concatMap (name: mcpServers.${name}.packages) (lib.attrNames mcp)
+          ++ lib.optional given.nix pkgs.nix
           ++ lib.optional (given.agent != null) given.agent;
       };
       gitIdentity = lib.optionalAttrs (given.git != null) {
@@ -196,30 +287,52 @@ in
         GIT_COMMITTER_EMAIL = given.git.email;
       };
 
+      nixEnv = lib.optionalAttrs given.nix {
+        NIX_CONFIG = "experimental-features = nix-command flakes";
+        NIX_REMOTE = "daemon";
+      };
+
       hosts = map (pairOf "443") (if isClosed then given.allowedHosts else [ ]);
       limited = map (pairOf "*") profile.networkAllowlist;
       # A profile's own list is enforced only where somebody asks for it.
-      hasProxy = hosts ++ given.secrets != [ ] || given.networkAllowlist != null && limited != [ ];
+      hasProxy =
+        hosts ++ given.secrets ++ ports ++ given.hostPorts != [ ]
+        || given.networkAllowlist != null && limited != [ ];
 
       image = import ./image.nix {
         inherit hasProxy pkgs profile;
         inherit (given) agent sessions;
-        home = import ./home.nix {
-          inherit lib;
-          inherit (profile) enabledPlugins;
-          subagents = lib.mapAttrs (name: config: mcpServers.${name}.subagent // { inherit config; }) (
-            configsOf "subagent"
-          );
-          servers = configsOf "main";
-        };
+        serverEnv = lib.foldl' (all: config: all // config.env) { } (lib.attrValues configs);
+        shellEnv =
+          if given.inputsFrom == [ ] then
+            null
+          else
+            import ./shell.nix {
+              inherit pkgs;
+              shells = given.inputsFrom;
+            };
+        files =
+          import ./home.nix {
+            inherit lib;
+            inherit (profile) enabledPlugins;
+            subagents = lib.mapAttrs (
+              name: config: mcpServers.${name}.subagent // { inherit config; }
+            ) (configsOf "subagent");
+            servers = configsOf "main";
+          }
+          // import ./agents.nix {
+            inherit lib;
+            servers = configsOf "main";
+          };
       };
 
       mounts = map (mount: mount // { dest = inContainer mount.dest; }) (
         asked.profile.mounts ++ asked.mounts
       );
       # The home directory is in memory in any case.
-      writableDirs = lib.subtractLists [ "/home/sandbox" ] (map inContainer asked.profile.writableDirs);
-      places = map (mount: mount.dest) mounts ++ writableDirs;
+      writableDirs = lib.subtractLists [ "/home/sandbox" ] (
+        map inContainer asked.profile.writableDirs
+      );
 
       package = import ./launcher.nix {
         inherit
@@ -228,15 +341,20 @@ in
           limited
           mounts
           pkgs
+          ports
           writableDirs
           ;
+        isShell = given.agent == null;
         network = if isClosed then "none" else given.network;
         proxy = if hasProxy then import ./proxy { inherit pkgs; } else null;
         secrets = map (secret: secret // { target = pairOf "443" secret.host; }) given.secrets;
         inherit (given)
           cpus
+          hostPorts
           memoryMb
           name
+          nix
+          passEnv
           podmanArgs
           protect
           worktree

@@ -1,4 +1,5 @@
-# The files in the home directory that Claude Code reads: their texts, by their paths.
+# The files in the home directory that a shell and Claude Code read: their texts, by their paths in
+# the image, where the home directory is made of etc/skel.
 {
   lib,
   # The subagents, each with the configuration of the server that it alone has.
@@ -12,11 +13,16 @@ let
   inherit (import ../mcp/clients.nix { inherit lib; }) agentFile;
 in
 lib.mapAttrs' (
-  name: agent: lib.nameValuePair ".claude/agents/${name}.md" (agentFile name agent)
+  name: agent: lib.nameValuePair "etc/skel/.claude/agents/${name}.md" (agentFile name agent)
 ) subagents
 // {
-  # Whoever starts a sandbox has been asked all of this on the host: a client asks each new home directory.
-  ".claude.json" = builtins.toJSON (
+  "etc/skel/.bashrc" = ''
+    PS1='\[\e[1m\]sandbox\[\e[0m\] \w \$ '
+  '';
+
+  # Whoever starts a sandbox has been asked all of this on the host: a client asks it again in each
+  # new home directory.
+  "etc/skel/.claude.json" = builtins.toJSON (
     {
       hasCompletedOnboarding = true;
       projects."/workspace".hasTrustDialogAccepted = true;
@@ -25,5 +31,5 @@ lib.mapAttrs' (
   );
 }
 // lib.optionalAttrs (enabledPlugins != { }) {
-  ".claude/settings.json" = builtins.toJSON { inherit enabledPlugins; };
+  "etc/skel/.claude/settings.json" = builtins.toJSON { inherit enabledPlugins; };
 }

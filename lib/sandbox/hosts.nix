@@ -1,4 +1,5 @@
-# Names of hosts of the internet. An address has no name that could be looked at, and needs no resolving.
+# Names of hosts of the internet, and ports. An address is no such name: it would bypass the checks
+# of names, and of what they resolve to.
 { lib }:
 
 let
@@ -13,6 +14,14 @@ rec {
       parts = lib.splitString ":" host;
     in
     [ (lib.head parts) ] ++ (if lib.length parts == 2 then lib.tail parts else [ port ]);
+
+  # The two ports of "18080:8080"; null for another string.
+  portsOf =
+    text:
+    let
+      found = builtins.match "([1-9][0-9]{0,4}):([1-9][0-9]{0,4})" text;
+    in
+    if found == null then null else map builtins.fromJSON found;
 
   isHost = matches name;
   isHostWithPort =

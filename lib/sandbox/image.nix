@@ -2,8 +2,13 @@
 {
   pkgs,
   profile,
-  # Files that the home directory is to have: their texts, by their paths.
-  home,
+  # Files for agents and shells: their texts, by their paths in the image. The entrypoint brings
+  # those in etc/skel to the home directory.
+  files,
+  # The variables of the servers, for what is started in the main session.
+  serverEnv,
+  # The environment of development shells, from shell.nix; null for none.
+  shellEnv,
   # What is run where no command is given; null for a shell.
   agent,
   # The directory in the project where Claude Code keeps its sessions; null for none.
@@ -36,15 +41,15 @@ let
 
   certificates = "${pkgs.cacert}/etc/ssl/certs/ca-bundle.crt";
 
-  copyToSkeleton = path: text: ''
-    install -Dm 644 ${pkgs.writeText "home-file" text} etc/skel/${path}
+  install = path: text: ''
+    install -Dm 644 ${pkgs.writeText "sandbox-file" text} ${path}
   '';
 in
 pkgs.dockerTools.streamLayeredImage {
   name = "tmux-debug-sandbox-${profile.name}";
   # So many that a change of one package stores that again, and not all others.
   maxLayers = 20;
-  contents = [ programs ];
+  contents = [ programs ] ++ lib.optional (shellEnv != null) shellEnv;
 
   # Whoever runs the image may have another number than the user in it.
   extraCommands = ''
@@ -55,21 +60,23 @@ pkgs.dockerTools.streamLayeredImage {
     ln -s ${certificates} etc/ssl/certs/ca-certificates.crt
     install -m 644 ${./etc/passwd} etc/passwd
     install -m 644 ${./etc/group} etc/group
+    install -m 644 ${./etc/hosts} etc/hosts
     install -m 755 ${./entrypoint.sh} entrypoint.sh
-    # Git makes its lock where five links lead it, and renames it to the last of them, which is root's, so that it stays.
-    # Through that it reads what the repository has.
+    # For `packed-refs` of a worktree's repository, git makes a lock at the end of a chain of links,
+    # five at most, and renames it to that place. Here the place is a link that belongs to root, so
+    # the rename fails, and git goes on reading what the repository has.
     mkdir -m 1777 var/packed-refs
     for number in 1 2 3 4; do
       ln -s $((number + 1)) var/packed-refs/$number
     done
     ln -s /run/repository/packed-refs var/packed-refs/5
-    ${lib.concatStrings (lib.mapAttrsToList copyToSkeleton home)}
+    ${lib.concatStrings (lib.mapAttrsToList install files)}
   '';
 
   config = {
     User = "1000:1000";
     WorkingDir = "/workspace";
-    # The first process has to take over what others leave behind, and to pass signals on to all of the
+    # The first process reaps what others leave behind, and passes signals on to all of the
     # command's group, as a terminal does.
     Entrypoint = [
       (lib.getExe pkgs.tini)
@@ -88,6 +95,7 @@ pkgs.dockerTools.streamLayeredImage {
         SSL_CERT_FILE = certificates;
         USER = "sandbox";
       }
+      // serverEnv
       // lib.optionalAttrs (sessions != null) { TMUX_DEBUG_SANDBOX_SESSIONS = sessions; }
       // profile.env
     );

@@ -7,14 +7,25 @@
   mounts,
   # Directories in memory.
   writableDirs,
+  # Variables that are passed in.
+  passEnv,
+  # Whether Nix works inside, by the host's daemon.
+  nix,
+  # Whether a shell runs where no command is given.
+  isShell,
   cpus,
   memoryMb,
   # podman's, or null for its default.
   network,
-  # Pairs of a name and a port: those that are reached in any case, and those with WRAPIX_NETWORK=limit.
+  # Pairs of a name and a port: those that are reached in any case, and those with
+  # WRAPIX_NETWORK=limit.
   hosts,
   limited,
   secrets,
+  # Pairs of a port of the host and one of the container, where it leads.
+  ports,
+  # Ports of the host that can be reached from inside.
+  hostPorts,
   # The image of the proxy; null where none is ever needed.
   proxy,
   protect,
@@ -36,6 +47,7 @@ let
     "--security-opt=no-new-privileges"
     "--read-only"
     "--http-proxy=false"
+    "--hostname=sandbox"
     "--pids-limit=4096"
   ]
   ++ lib.optionals (memoryMb != null) [
@@ -73,6 +85,7 @@ pkgs.writeShellApplication {
     # What users give may look like mistakes of a script.
     # shellcheck disable=all
     {
+      self=${name}
       image=localhost/${image.imageName}:${image.imageTag}
       stream=${image}
       flags=(${lib.escapeShellArgs flags})
@@ -80,18 +93,27 @@ pkgs.writeShellApplication {
       mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
       protect=(${lib.escapeShellArgs protect})
       writable=(${lib.escapeShellArgs writableDirs})
+      passed=(${lib.escapeShellArgs passEnv})
+      has_nix=${lib.optionalString nix "yes"}
+      is_shell=${lib.optionalString isShell "yes"}
       worktree=${lib.optionalString worktree "yes"}
       network=${lib.escapeShellArg (if network == null then "" else network)}
       hosts=(${lib.escapeShellArgs (lib.concatLists hosts)})
       limited=(${lib.escapeShellArgs (lib.concatLists limited)})
       secrets=(${lib.escapeShellArgs (lib.concatMap wordsOfSecret secrets)})
-      proxy_image=${lib.optionalString (proxy != null) "localhost/${proxy.imageName}:${proxy.imageTag}"}
+      ports=(${lib.escapeShellArgs (map toString (lib.concatLists ports))})
+      host_ports=(${lib.escapeShellArgs (map toString hostPorts)})
+      proxy_image=${
+        lib.optionalString (proxy != null) "localhost/${proxy.imageName}:${proxy.imageTag}"
+      }
       proxy_stream=${lib.optionalString (proxy != null) "${proxy}"}
     }
 
+    ${builtins.readFile ./paths.sh}
     ${builtins.readFile ./protect.sh}
     ${builtins.readFile ./worktree.sh}
     ${builtins.readFile ./network.sh}
+    ${builtins.readFile ./end.sh}
     ${builtins.readFile ./launcher.sh}
   '';
 }

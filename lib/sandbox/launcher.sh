@@ -1,279 +1,284 @@
-# shellcheck shell=bash disable=SC2154
-# Runs a command in a container. launcher.nix sets before: `image`, its name; `stream`, a program that writes it; `flags`
-# for podman, and `more` of them, which come last; `mounts`, of four words each: source, destination, ro or rw, optional or
-# required; `writable`, directories in memory; for protect.sh `protect`; for worktree.sh `worktree`; and for network.sh `network`, `hosts`, `limited`,
-# `secrets`, `proxy_image` and `proxy_stream`.
+# shellcheck shell=bash disable=SC2034,SC2154
+# Runs a command in a container. launcher.nix sets before:
+#
+#   self                       the command's name
+#   image, stream              the image's name, and a program that writes it
+#   flags, more                arguments for podman; those in `more` come last
+#   mounts                     four words each: source, destination, ro or rw, optional or required
+#   writable                   directories in memory
+#   passed                     variables that are passed in
+#   has_nix                    `yes` if Nix works inside
+#   is_shell                   `yes` if a shell runs where no command is given
+#   protect                    for protect.sh
+#   worktree                   for worktree.sh
+#   network, hosts, limited, secrets, ports, host_ports, proxy_image, proxy_stream
+#                              for network.sh
 
 usage() {
-	cat <<'TEXT'
-usage: tmux-debug-sandbox [--podman-arg ARG]... [DIR [COMMAND [ARGUMENT]...]]
+	cat <<TEXT
+usage: $self [--podman-arg ARG]... [DIR [COMMAND [ARGUMENT]...]]
 
-Runs COMMAND in a container that has DIR (default: the current directory) at /workspace, and none of your other files.
-Without COMMAND, it runs the sandbox's agent, or else a shell.
+Runs COMMAND in a container that has DIR (default: the current directory) at /workspace, and none of
+your other files. Without COMMAND, it runs the sandbox's agent, or else a shell.
 
-  --podman-arg ARG   one more argument for `podman run`; each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS is also one
+  --podman-arg ARG   one more argument for \`podman run\`; each word of
+                     TMUX_DEBUG_SANDBOX_PODMAN_ARGS is also one
 
-WRAPIX_NETWORK=limit closes the network except for the hosts in `networkAllowlist`. Connections through a proxy are logged
-in ~/.local/state/tmux-debug-sandbox; TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS has arguments for the proxy's `podman run`.
+WRAPIX_NETWORK=limit closes the network except for the hosts in \`networkAllowlist\`. Connections
+through a proxy are logged in ~/.local/state/tmux-debug-sandbox, where the end of a sandbox is also
+told; TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS has arguments for the proxy's \`podman run\`.
 TEXT
 }
 
-say() { printf 'tmux-debug-sandbox: %s\n' "$*" >&2; }
+say() { printf '%s: %s\n' "$self" "$*" >&2; }
 
 fail() {
 	say "$*"
 	exit 2
 }
 
-# Whether a link is root's, and only root can write to the directories above it.
-is_made_by_root() {
-	local path=$1 owner mode above=(/)
-	while path=${path%/*} && [[ -n $path ]]; do above+=("$path"); done
-	while read -r owner mode; do
-		((owner == 0 && (8#$mode & 8#22) == 0)) || return 1
-	done < <(stat --format='%u %a' -- "${above[@]}")
-	[[ $(stat --format=%u -- "$1") == 0 ]]
-}
+# Two descriptors that no other program gets: that of the project, and that of end.sh.
+held=250 alive=251
+podman() { command podman "$@" {held}<&- {alive}>&-; }
 
-# Sets `resolved` to the path that a path leads to, without links. What runs in a sandbox can replace a directory by a
-# link, so a link is followed only where no sandbox can have made it. Of a mount's source, this is also a link that stands
-# in the home directory, which is not a sandbox's project. One that ends in the Nix store leads to nothing secret.
-resolve() {
-	local given=$1 kind=$2 rest=$1 followed=0 name link target end
-	[[ $rest == /* ]] || rest=$PWD/$rest
-	resolved=""
-	while [[ -n $rest ]]; do
-		name=${rest%%/*}
-		rest=${rest#"$name"}
-		rest=${rest#/}
-		link=$resolved/$name
-		if [[ -z $name || $name == . ]]; then
-			continue
-		elif [[ $name == .. ]]; then
-			resolved=${resolved%/*}
-			continue
-		elif [[ ! -L $link ]]; then
-			resolved=$link
-			continue
-		fi
-		target=$(readlink -- "$link")
-		end=$(realpath --canonicalize-missing -- "$link")
-		if is_made_by_root "$link" || [[ $link == /nix/store/* || ($kind == mount && $resolved == "$own_home") ]]; then
-			((++followed <= 40)) || fail "${given@Q} leads through too many links. Give the path it leads to."
-			[[ $target != /* ]] || resolved=""
-			rest=$target/$rest
-		elif [[ $kind == mount && $end == /nix/store/* ]]; then
-			resolved=$end
-		else
-			end=$(realpath --canonicalize-missing -- "$link/$rest")
-			fail "${link@Q} is a link to ${target@Q}, and is not followed, since a sandbox could have made it." \
-				"If you mean ${end@Q}, give that path instead of ${given@Q}."
-		fi
-	done
-	resolved=${resolved:-/}
-	[[ $resolved != *[$'\n\r']* ]] || fail "${resolved@Q} contains a line feed, which podman can't take. Rename it."
-}
-
-end_others="If a sandbox runs on a directory above it, end that sandbox first."
-
-# Sets `identity` to the device and inode of what a path without links names, and `owner` and `group`.
-identify() {
-	local directory=${1%/}/ name=. place=""
-	identity=""
-	[[ ! -L $1 ]] || fail "${1@Q} is a link, and is not followed, since a sandbox could have made it."
-	if [[ ! -d $1 ]]; then
-		name=${1##*/}
-		directory=${1%"$name"}
-	fi
-	{
-		IFS= read -r place
-		read -r owner group identity
-	} < <(cd -- "$directory" && readlink /proc/self/cwd && stat --format='%u %g %d:%i' -- "./$name") || true # told below
-	[[ -n $identity ]] || fail "${1@Q} can't be entered."
-	[[ ${place%/}/ == "$directory" ]] || fail "${1@Q} was replaced just now. $end_others"
-}
-
-# The home directories that the user database has for a user's number. The system's own getent knows all of them, where
-# there is one.
-homes_of() {
-	local number home
-	while IFS=: read -r _ _ number _ _ home _; do
-		[[ $number != "$1" ]] || printf '%s\n' "$home"
-	done < <(PATH=/run/current-system/sw/bin:/usr/bin:/bin getent passwd "$1" 2>/dev/null || true; cat /etc/passwd)
-}
-
-# Arguments for podman from the environment, then those from the command line.
-IFS=$' \t\n' read -r -d '' -a words <<<"${TMUX_DEBUG_SANDBOX_PODMAN_ARGS-}" || true # there is no NUL to end it
-more+=("${words[@]}")
-while (($#)); do
-	case $1 in
-	--podman-arg)
-		(($# > 1)) || fail "--podman-arg needs an argument."
-		more+=("$2")
+# Sets `named` and `command`, and adds to `more`: from the environment first.
+read_arguments() {
+	local words word
+	# No NUL ends it.
+	IFS=$' \t\n' read -r -d '' -a words <<<"${TMUX_DEBUG_SANDBOX_PODMAN_ARGS-}" || true
+	more+=("${words[@]}")
+	while (($#)); do
+		case $1 in
+		--podman-arg)
+			(($# > 1)) || fail "--podman-arg needs an argument."
+			more+=("$2")
+			shift
+			;;
+		--podman-arg=*) more+=("${1#*=}") ;;
+		-h | --help)
+			usage
+			exit
+			;;
+		-*)
+			fail "Unknown option: $1. Known: --podman-arg, --help." \
+				"For a directory of that name, give ./$1"
+			;;
+		*) break ;;
+		esac
 		shift
-		;;
-	--podman-arg=*) more+=("${1#*=}") ;;
-	-h | --help)
-		usage
-		exit
-		;;
-	-*) fail "Unknown option: $1. Known: --podman-arg, --help. For a directory of that name, give ./$1" ;;
-	*) break ;;
-	esac
-	shift
-done
+	done
+	for word in "${more[@]}"; do
+		[[ ! $word =~ ^(-[it]*d[it]*|--detach(=true)?)$ ]] ||
+			fail "podman is given $word, but a sandbox ends with its command. Remove that argument."
+	done
+	named=${1-.}
+	command=("${@:2}")
+}
 
-named=${1-.}
-[[ -d $named ]] || fail "${named@Q} is not a directory. The first argument is the directory for /workspace; the command follows it."
-own_home=none
-[[ -z ${HOME-} ]] || own_home=$(realpath --canonicalize-missing -- "$HOME")
-resolve "$named" project
-dir=$resolved
-shift $(($# > 0))
+# Sets `dir` to the project's directory, `project` to its identity, `user` to who runs inside, and
+# `homes` to the home directories that are not to be seen.
+choose_directory() {
+	local home
+	[[ -d $named ]] || fail "${named@Q} is not a directory." \
+		"The first argument is the directory for /workspace; the command follows it."
+	own_home=none
+	[[ -z ${HOME-} ]] || own_home=$(realpath --canonicalize-missing -- "$HOME")
+	resolve "$named" project
+	dir=$resolved
+	identify "$dir"
+	project=$identity
 
-identify "$dir"
-project=$identity
+	# The user in the container is whoever runs this or, if that is root, whoever has the directory.
+	user=$EUID
+	as_user=("--userns=keep-id:uid=1000,gid=1000")
+	if ((!EUID)); then
+		user=$owner
+		as_user=("--user=$user:$((group ? group : user))")
+	fi
 
-# The user in the container is whoever runs this; or, where that is root, whoever has the directory.
-user=$EUID
-as_user=("--userns=keep-id:uid=1000,gid=1000")
-if ((!EUID)); then
-	user=$owner
-	as_user=("--user=$user:$((group ? group : user))")
-fi
+	mapfile -t homes < <(
+		printf '%s\n' "${HOME-}"
+		homes_of "$EUID"
+		homes_of "$user"
+	)
+	for home in "${homes[@]}"; do
+		[[ -z $home ]] || ! is_inside "$home" "$dir" ||
+			fail "${dir@Q} contains a whole home directory. Choose a project's directory."
+	done
+	((user)) || fail "${dir@Q} belongs to root, and nothing in the sandbox runs as root." \
+		"Give it to a user: chown -R 1000:1000 ${dir@Q}"
+	# sudo hides the links in the path of the current directory.
+	[[ -z ${SUDO_UID-} || $named == /* || $EUID != 0 || $user == "$SUDO_UID" ]] ||
+		fail "${dir@Q} belongs to the user $user, and sudo hides the path that led here." \
+			"If you mean this directory, give its path."
+}
 
-mapfile -t homes < <(printf '%s\n' "${HOME-}"; homes_of "$EUID"; homes_of "$user")
-for home in "${homes[@]}"; do
-	[[ -z $home || $(realpath --canonicalize-missing -- "$home")/ != "${dir%/}"/* ]] ||
-		fail "${dir@Q} contains a whole home directory. Choose a project's directory."
-done
+# Takes no program from the project: a sandbox can have put it there.
+choose_programs() {
+	local place places outside=()
+	mapfile -d : -t places < <(printf %s "$PATH")
+	for place in "${places[@]}"; do
+		[[ $place != /* ]] || is_inside "$place" "$dir" || outside+=("$place")
+	done
+	PATH=$(IFS=: && echo "${outside[*]}")
+	type -P podman >/dev/null ||
+		fail "podman is missing. On NixOS: virtualisation.podman.enable = true." \
+			"On Debian and Ubuntu: sudo apt-get install podman uidmap"
+}
 
-((user)) || fail "${dir@Q} belongs to root, and nothing in the sandbox runs as root. Give it to a user: chown -R 1000:1000 ${dir@Q}"
-# sudo hides the links in the path of the current directory.
-[[ -z ${SUDO_UID-} || $named == /* || $EUID != 0 || $user == "$SUDO_UID" ]] ||
-	fail "${dir@Q} belongs to the user $user, and sudo hides the path that led here. If you mean this directory, give its path."
-
-# No program is taken from the project: a sandbox can have put it there.
-mapfile -d : -t places < <(printf %s "$PATH")
-outside=()
-for place in "${places[@]}"; do
-	[[ $place != /* || $(realpath --canonicalize-missing -- "$place")/ == "${dir%/}"/* ]] || outside+=("$place")
-done
-PATH=$(IFS=: && echo "${outside[*]}")
-command -v podman >/dev/null || fail "podman is missing. On NixOS: virtualisation.podman.enable = true. On Debian and Ubuntu: sudo apt-get install podman uidmap"
-
-# It stays open while podman runs, so that no other directory gets its inode.
-{ exec {held}<"$dir/."; } 2>/dev/null || fail "${dir@Q} can't be read."
-[[ $(stat --dereference --format=%d:%i "/proc/$$/fd/$held") == "$project" ]] || fail "${dir@Q} was replaced just now. $end_others"
-
-# A directory for this start, where no sandbox can write.
-make_directory() { mktemp -d "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}/tmux-debug-sandbox.XXXXXX"; }
+# Keeps the directory open while podman runs, so that no other directory gets its inode.
+hold_directory() {
+	{ exec {held}<"$dir/."; } 2>/dev/null || fail "${dir@Q} can't be read."
+	[[ $(stat --dereference --format=%d:%i "/proc/$$/fd/$held") == "$project" ]] ||
+		fail "${dir@Q} was replaced just now. $end_others"
+}
 
 # Each sets `mount` to podman's argument for one, which is a record of CSV.
 bind() { mount="--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"; }
 tmpfs() { mount="--mount=type=tmpfs,\"destination=${1//\"/\"\"}\",tmpfs-mode=1777"; }
 
+# Mounts the file or directory $1 at $2, as ro or rw. A sandbox that runs on a directory above $1
+# can still put a link in its place before podman mounts it: the entrypoint compares devices and
+# inodes with `expected`, unless another kernel runs there, which has its own.
+expected=$(</proc/sys/kernel/random/boot_id)
 add_mount() {
 	local mount
+	identify "$1"
 	bind "$@"
 	flags+=("$mount")
+	expected+=$'\n'"$identity $2"
 }
 
-# A sandbox that runs on a directory above can still put a link in the place of what is mounted, before podman mounts it. The
-# entrypoint compares devices and inodes, unless another kernel runs there, which has its own.
-expected=$(</proc/sys/kernel/random/boot_id)
+# Mounts what the parameters say.
 memory=("--tmpfs=/home/sandbox")
-for ((i = 0; i < ${#mounts[@]}; i += 4)); do
-	source=${mounts[i]}
-	[[ $source != "~"* || -n ${HOME-} ]] || fail "${source@Q} can't be mounted: HOME is not set. Set it."
-	source=${source/#"~"/"${HOME-}"}
-	resolve "$source" mount
-	if [[ -e $resolved ]]; then
-		identify "$resolved"
-		add_mount "$resolved" "${mounts[i + 1]}" "${mounts[i + 2]}"
-		expected+=$'\n'"$identity ${mounts[i + 1]}"
-		[[ ${mounts[i + 1]} != /home/sandbox ]] || memory=()
-	elif [[ ${mounts[i + 3]} == required ]]; then
-		fail "${source@Q} can't be mounted: it does not exist. Create it, or make the mount \`optional\`."
+mount_parameters() {
+	local i source mount place socket=${NIX_DAEMON_SOCKET_PATH:-/nix/var/nix/daemon-socket/socket}
+	for ((i = 0; i < ${#mounts[@]}; i += 4)); do
+		source=${mounts[i]}
+		[[ $source != "~"* || -n ${HOME-} ]] ||
+			fail "${source@Q} can't be mounted: HOME is not set. Set it."
+		source=${source/#"~"/"${HOME-}"}
+		resolve "$source" mount
+		if [[ -e $resolved ]]; then
+			add_mount "$resolved" "${mounts[i + 1]}" "${mounts[i + 2]}"
+			[[ ${mounts[i + 1]} != /home/sandbox ]] || memory=()
+		elif [[ ${mounts[i + 3]} == required ]]; then
+			fail "${source@Q} can't be mounted: it does not exist." \
+				"Create it, or make the mount \`optional\`."
+		fi
+	done
+	for place in "${writable[@]}"; do
+		tmpfs "$place"
+		flags+=("$mount")
+	done
+	if [[ -n $has_nix ]]; then
+		[[ -S $socket ]] || fail "Nix can't work inside: its daemon has no socket at ${socket@Q}." \
+			"Start the daemon, or make a sandbox without \`nix\`."
+		# The store has all that the image has.
+		add_mount /nix/store /nix/store ro
+		add_mount "${socket%/*}" /nix/var/nix/daemon-socket ro
 	fi
-done
+}
 
-for place in "${writable[@]}"; do
-	tmpfs "$place"
-	flags+=("$mount")
-done
+# Gives the container a terminal where there is one, and the variables that are passed in.
+pass_terminal() {
+	flags+=("${passed[@]/#/--env=}")
+	if [[ -t 0 && -t 1 ]]; then
+		flags+=(--tty "--env=TERM=${TERM-xterm-256color}" --env=COLORTERM)
+	fi
+	# The image has a file of its own for hosts; with more of them, podman makes one.
+	[[ " ${more[*]} " == *" --"@(add-host|hosts-file)* ]] || flags+=(--no-hosts)
+}
 
-# Where in the container the project is.
-# shellcheck disable=SC2034
-workspaces=(/workspace)
-protect_all
-mount_repository
+# Tells a person at a terminal, in one line, where a shell or an agent is to work.
+greet() {
+	local path list="nothing is protected" kept=() leave=""
+	[[ -t 0 && -t 1 && ${#command[@]} -eq 0 ]] || return 0
+	mapfile -t kept < <(for path in "${!protected[@]}"; do
+		[[ ${protected[$path]} == rw ]] || printf '%s\n' "$path"
+	done | sort)
+	if ((${#kept[@]})); then
+		printf -v list ', %s' "${kept[@]:0:3}"
+		list="read-only: ${list#, }"
+		((${#kept[@]} <= 3)) || list+=" and $((${#kept[@]} - 3)) more"
+	fi
+	[[ -z $is_shell ]] || leave="; \`exit\` leaves"
+	say "$dir is /workspace; $(describe_network); $list$leave."
+}
 
-if [[ -t 0 && -t 1 ]]; then
-	flags+=(--tty "--env=TERM=${TERM-xterm-256color}" --env=COLORTERM)
-fi
-
-# None of what runs from here on gets the open directory: podman may start a process that stays.
+# Loads the image $1, which the program $2 writes, unless podman has it. Another name for it says
+# that a launcher has loaded it.
 load() {
-	local image=$1 stream=$2 log
-	! podman image exists "$image" {held}<&- || return 0
+	local image=$1 stream=$2 logs reason driver
+	! podman image exists "$image" || return 0
 	say "loading the image"
-	log=$(mktemp)
-	if ! "$stream" 2>"$log" | podman load --quiet >&2 {held}<&-; then
-		cat "$log" >&2
-		rm "$log"
-		exit 1
+	logs=$(mktemp -d)
+	if ! "$stream" 2>"$logs/stream" {held}<&- | podman load --quiet >/dev/null 2>"$logs/load"; then
+		# Where podman ends early, the other program tells that at length.
+		[[ -s $logs/load ]] || mv "$logs/stream" "$logs/load"
+		reason=$(grep . "$logs/load" | tail --lines=1)
+		rm -r "$logs"
+		fail "The image can't be loaded: $reason"
 	fi
-	rm "$log"
-	remove_old_images
+	rm -r "$logs"
+	podman tag "$image" "$loaded:${image##*:}"
+	driver=$(podman info --format '{{.Store.GraphDriverName}}')
+	[[ $driver != vfs ]] ||
+		say "podman copies each image as a whole here (vfs). With fuse-overlayfs they share parts."
+	remove_images "$image" "$driver"
 }
 
-# Removes images of sandboxes that Nix has collected. The tag begins the name of what an image was made of.
-remove_old_images() {
-	local old
-	while IFS= read -r old; do
-		[[ ${old##*:} =~ ^[0-9a-z]{32}$ ]] || continue # somebody's own name
-		compgen -G "/nix/store/${old##*:}-*" >/dev/null || podman rmi "$old" >/dev/null 2>&1 || true # it may be in use
-	done < <(podman images --filter 'reference=localhost/tmux-debug-sandbox-*' --format '{{.Repository}}:{{.Tag}}' {held}<&-)
+# Removes images that a launcher has loaded and that Nix has collected; where images share nothing,
+# also older ones of the same name.
+loaded=localhost/tmux-debug-sandbox
+remove_images() {
+	local image=$1 driver=$2 tag others other
+	while IFS= read -r tag; do
+		mapfile -t others < <(podman images --format '{{.Repository}}:{{.Tag}}' \
+			--filter "reference=$loaded-*:$tag")
+		if compgen -G "/nix/store/$tag-*" >/dev/null; then
+			other=${others[0]-}
+			[[ $driver == vfs && $other != "$image" && ${other%:*} == "${image%:*}" ]] || continue
+		fi
+		# It may be in use.
+		podman rmi "$loaded:$tag" "${others[@]}" >/dev/null 2>&1 || true
+	done < <(podman images --filter "reference=$loaded" --format '{{.Tag}}')
 }
 
-load "$image" "$stream"
-close_network
+main() {
+	local status
+	read_arguments "$@"
+	choose_directory
+	choose_programs
+	hold_directory
+	choose_report
+	# Where in the container the project is.
+	workspaces=(/workspace)
+	mount_parameters
+	protect_all
+	mount_repository
+	pass_terminal
+	close_network
 
-# Where podman is killed, or told to end before it listens, the container would go on: a process that outlives podman
-# removes it then. Afterwards it tells a person what was made of what runs on the host.
-launcher=$$
-name=tmux-debug-sandbox-$launcher-$(date +%s%N)
-clean_up() {
-	local container tries
-	{
-		tail --pid="$launcher" --follow /dev/null
-		for container in "$name" "$name-hosts" "$name-keys"; do
-			for ((tries = 0; tries < 20; tries++)); do
-				podman container exists "$container" || break
-				podman rm --force --time=0 "$container"
-				sleep 0.2
-			done
-		done
-		[[ -z $sockets ]] || rm -rf -- "$sockets"
-		[[ -z $network_log ]] || find "${network_log%/*}" -name "${network_log##*/}-*.log" -empty -delete
-	} &>/dev/null
-	tell_changes
+	load "$image" "$stream"
+	[[ -z ${parts[*]} ]] || load "$proxy_image" "$proxy_stream"
+	name=$self-$$-$(date +%s%N)
+	remember
+	make_sockets
+	watch
+	mount_project
+	start_proxy
+	greet
+
+	# Here no file can be made. Where a container runs out of memory, podman's monitor would make
+	# one, following links that a program in the container has made.
+	cd /proc || exit
+	flags+=("--env=TMUX_DEBUG_SANDBOX_NAME=$self" "--env=TMUX_DEBUG_SANDBOX_MOUNTS=$expected")
+	run_podman "${flags[@]}" "${as_user[@]}" "--name=$name" "${memory[@]}" "${more[@]}" \
+		"$image" "${command[@]}"
+	tell
+	echo told >&"$alive"
+	exit "$status"
 }
 
-remember
-exec {person}>/dev/null
-[[ ! -t 2 ]] || exec {person}>&2
-after_end="$(declare -p PATH launcher name sockets network_log dir protect telling awaited protected remembered)
-$(declare -f clean_up tell_changes unprotected is_protected matching say)
-clean_up </dev/null"
-setsid "$BASH" -s <<<"$after_end" >/dev/null 2>&"$person" {held}<&- {person}>&- &
-exec {person}>&-
-mount_project
-[[ -z $sockets ]] || start_proxy
-
-# Here no file can be made. Where a container runs out of memory, podman's monitor would make one, following links that
-# what runs in the container has made.
-cd /proc || exit
-exec podman run "${flags[@]}" "${as_user[@]}" "--name=$name" "--env=TMUX_DEBUG_SANDBOX_MOUNTS=$expected" "${memory[@]}" \
-	"${more[@]}" "$image" "$@" {held}<&-
+main "$@"

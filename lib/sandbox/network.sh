@@ -1,16 +1,22 @@
 # shellcheck shell=bash disable=SC2154
-# The network of a sandbox that has none: a proxy outside lets a few hosts pass (proxy/proxy.sh). Its two parts, `hosts` and
-# `keys`, have a container each, so that no bug in Squid reaches the keys.
+# The network of a sandbox. Where it has none of its own, a proxy outside lets a few hosts pass, and
+# single ports are led through sockets, in any network (proxy/proxy.sh). Each of `hosts`, `keys` and
+# `ports` has a container of its own, so that no bug in Squid reaches the keys.
 #
-# The launcher calls these functions, and has `fail`, `bind`, `load` and `make_directory`. It sets before: `network` for
-# podman, or nothing; `hosts`, pairs of a name and a port; `limited`, more of them for WRAPIX_NETWORK=limit; `secrets`, of six
-# words each: name, port, variable, header, prefix, variable for the address; `proxy_image` and `proxy_stream`.
+# The launcher calls `close_network`, `make_sockets`, `start_proxy` and `describe_network`; it has
+# `fail` and `bind`. It sets before:
+#
+#   network            podman's, or nothing
+#   hosts, limited     pairs of a name and a port; the latter are for WRAPIX_NETWORK=limit
+#   secrets            six words each: name, port, variable, header, prefix, variable for the
+#                      address
+#   ports              pairs of a port of this machine and one of the container, where it leads
+#   host_ports         ports of this machine that can be reached from inside
+#   proxy_image        where a proxy may be needed
 
-# The parts of the proxy; the directory with one of sockets for each, and how the paths of their logs begin. Nothing without
-# a proxy.
+# The containers beside the sandbox, and the directory that has one of sockets for each.
 parts=()
 sockets=""
-network_log=""
 
 # Leaves out of podman's arguments that there is no network, and refuses any other.
 leave_out_network() {
@@ -24,7 +30,8 @@ leave_out_network() {
 		--network | --net | --pod) next=$word ;;
 		--network=none | --net=none) ;;
 		--network=* | --net=* | --pod=* | --publish* | -p*)
-			fail "This sandbox has no network of its own, but podman is given $word. Remove that argument, or make a sandbox with a network."
+			fail "This sandbox has no network of its own, but podman is given $word." \
+				"Remove that argument, or make a sandbox with a network, or with \`ports\`."
 			;;
 		*) kept+=("$word") ;;
 		esac
@@ -32,15 +39,18 @@ leave_out_network() {
 	more=("${kept[@]}")
 }
 
-# Gives podman the network, or the way to the proxy in place of one.
+# Chooses podman's network and the parts of the proxy, and refuses what can't be.
 close_network() {
+	local i variable
 	case ${WRAPIX_NETWORK:-open} in
 	open) ;;
 	limit)
 		[[ -z $network || $network == none ]] ||
-			fail "WRAPIX_NETWORK=limit closes the network, but this sandbox has the network ${network@Q}. Unset WRAPIX_NETWORK, or make a sandbox without \`network\`."
+			fail "WRAPIX_NETWORK=limit closes the network, but this sandbox has the network" \
+				"${network@Q}. Unset WRAPIX_NETWORK, or make a sandbox without \`network\`."
 		[[ -n $proxy_image || -z ${limited[*]} ]] ||
-			fail "WRAPIX_NETWORK=limit needs a proxy, but this sandbox was made without one. Make the sandbox with \`networkAllowlist\`; [ ] allows just its profile's hosts."
+			fail "WRAPIX_NETWORK=limit needs a proxy, but this sandbox was made without one." \
+				"Make the sandbox with \`networkAllowlist\`; [ ] allows just its profile's hosts."
 		network=none
 		hosts+=("${limited[@]}")
 		;;
@@ -48,55 +58,96 @@ close_network() {
 	esac
 	[[ $network != none ]] || leave_out_network
 	[[ -z $network ]] || flags+=("--network=$network")
-	((${#hosts[@]} + ${#secrets[@]} == 0)) || lead_to_proxy
-}
 
-# Tells podman and the programs inside of the proxy: where its sockets are, and which ports of the container's own are
-# passed on to them.
-lead_to_proxy() {
-	local i variable port mount ports=""
+	((!${#hosts[@]})) || parts+=(hosts)
+	((!${#secrets[@]})) || parts+=(keys)
+	((!${#ports[@]} && !${#host_ports[@]})) || parts+=(ports)
 	for ((i = 0; i < ${#secrets[@]}; i += 6)); do
 		variable=${secrets[i + 2]}
-		[[ -n ${!variable-} ]] || fail "$variable is not set. Set it to the key for ${secrets[i]}, which stays outside the sandbox: export $variable=..."
+		[[ -n ${!variable-} ]] ||
+			fail "$variable is not set. Set it to the key for ${secrets[i]}, which stays outside" \
+				"the sandbox: export $variable=..."
+	done
+	for ((i = 0; i < ${#ports[@]}; i += 2)); do
+		! { : <>"/dev/tcp/127.0.0.1/${ports[i]}"; } 2>/dev/null ||
+			fail "Port ${ports[i]} of this machine is in use. End what uses it, or give another" \
+				"one: ports = [ \"OTHER:${ports[i + 1]}\" ];"
+	done
+	((!${#parts[@]})) || check_logs
+}
+
+# Says in a few words what can be reached.
+describe_network() {
+	if [[ $network != none ]]; then
+		echo "the network is ${network:-open}"
+	elif ((${#hosts[@]} + ${#secrets[@]})); then
+		echo "the network is closed but for $(((${#hosts[@]}) / 2 + ${#secrets[@]} / 6)) hosts"
+	else
+		echo "there is no network"
+	fi
+}
+
+# Refuses places for the logs of connections where a sandbox can write.
+check_logs() {
+	[[ -n ${XDG_STATE_HOME-}${HOME-} ]] ||
+		fail "Connections are logged in the home directory, but HOME is not set." \
+			"Set HOME or XDG_STATE_HOME."
+	[[ -n $report ]] ||
+		fail "Connections are logged in ${XDG_STATE_HOME:-$HOME/.local/state}, which is in the" \
+			"project. Set XDG_STATE_HOME to another directory."
+}
+
+# Makes the logs and the sockets, and tells podman and the programs inside of the latter: which of
+# the container's ports are led outside, and which are led to from there.
+make_sockets() {
+	local i part variable port mount forwarded="" published=""
+	((${#parts[@]})) || return 0
+	mkdir -p -- "${report%/*}"
+	for part in "${parts[@]}"; do
+		: >"$report-$part.log"
+	done
+	# No sandbox can write there.
+	sockets=$(mktemp -d "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}/tmux-debug-sandbox.XXXXXX")
+	mkdir "${parts[@]/#/"$sockets/"}"
+	for ((i = 0; i < ${#secrets[@]}; i += 6)); do
 		port=$((3129 + i / 6))
-		ports+="$port keys/key-$((i / 6)) "
-		flags+=("--env=$variable=placeholder" "--env=${secrets[i + 5]}=http://127.0.0.1:$port")
+		forwarded+="$port keys/key-$((i / 6)) "
+		flags+=("--env=${secrets[i + 2]}=placeholder")
+		flags+=("--env=${secrets[i + 5]}=http://127.0.0.1:$port")
+	done
+	for port in "${host_ports[@]}"; do
+		forwarded+="$port ports/$port "
 	done
 	if ((${#hosts[@]})); then
-		ports+="3128 hosts/hosts"
+		forwarded+="3128 hosts/hosts"
 		for variable in http_proxy HTTP_PROXY https_proxy HTTPS_PROXY; do
 			flags+=("--env=$variable=http://127.0.0.1:3128")
 		done
 		flags+=("--env=NODE_USE_ENV_PROXY=1")
 	fi
-	flags+=("--env=no_proxy=127.0.0.1,localhost,::1" "--env=NO_PROXY=127.0.0.1,localhost,::1" "--env=TMUX_DEBUG_SANDBOX_PORTS=$ports")
-
-	((!${#hosts[@]})) || parts+=(hosts)
-	((!${#secrets[@]})) || parts+=(keys)
-	make_logs
-	load "$proxy_image" "$proxy_stream"
-	sockets=$(make_directory)
-	mkdir "${parts[@]/#/"$sockets/"}"
-	((EUID)) || chown -R "$user" "$sockets"
+	flags+=("--env=no_proxy=127.0.0.1,localhost,::1" "--env=NO_PROXY=127.0.0.1,localhost,::1")
+	flags+=("--env=TMUX_DEBUG_SANDBOX_PORTS=$forwarded")
 	bind "$sockets" /run/proxy ro
 	flags+=("$mount")
-}
-
-# Makes the logs of connections, where no sandbox can write.
-make_logs() {
-	local part
-	[[ -n ${XDG_STATE_HOME-}${HOME-} ]] || fail "Connections are logged in the home directory, but HOME is not set. Set HOME or XDG_STATE_HOME."
-	network_log=${XDG_STATE_HOME:-$HOME/.local/state}/tmux-debug-sandbox/$(date +%Y%m%dT%H%M%S)-$$
-	[[ $(realpath --canonicalize-missing -- "$network_log") != "${dir%/}"/* ]] ||
-		fail "Connections are logged in ${network_log@Q}, which is in the project. Set XDG_STATE_HOME to another directory."
-	mkdir -p -- "${network_log%/*}"
-	for part in "${parts[@]}"; do
-		: >"$network_log-$part.log"
-	done
+	if ((${#ports[@]})); then
+		# Programs inside listen here.
+		mkdir "$sockets/inside"
+		bind "$sockets/inside" /run/inside rw
+		flags+=("$mount")
+		for ((i = 1; i < ${#ports[@]}; i += 2)); do
+			[[ " $published" == *" ${ports[i]} "* ]] || published+="${ports[i]} "
+		done
+		flags+=("--env=TMUX_DEBUG_SANDBOX_PUBLISHED=$published")
+	fi
+	((EUID)) || chown -R "$user" "$sockets"
 }
 
 start_part() {
-	local part=$1 i mount words=() part_flags=()
+	local part=$1 i port mount words=() part_flags=() more_for_proxy
+	local given=${TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS-}
+	IFS=$' \t\n' read -r -d '' -a more_for_proxy <<<"$given" || true
+	bind "$sockets/$part" /run/proxy rw
+	part_flags=("$mount")
 	case $part in
 	hosts)
 		for ((i = 0; i < ${#hosts[@]}; i += 2)); do
@@ -109,13 +160,29 @@ start_part() {
 			part_flags+=("--env=${secrets[i + 2]}")
 		done
 		;;
+	ports)
+		for ((i = 0; i < ${#ports[@]}; i += 2)); do
+			words+=(in "${ports[i]}" "${ports[i + 1]}")
+		done
+		for port in "${host_ports[@]}"; do
+			words+=(out "$port")
+		done
+		if ((${#ports[@]})); then
+			bind "$sockets/inside" /run/inside ro
+			part_flags+=("$mount")
+		fi
+		# It is on this machine's own network, and looks up no names.
+		for i in "${!more_for_proxy[@]}"; do
+			[[ ${more_for_proxy[i]} != --@(net|network|userns)=* ]] || unset "more_for_proxy[i]"
+		done
+		part_flags+=(--network=host)
+		;;
 	esac
-	bind "$sockets/$part" /run/proxy rw
-	IFS=$' \t\n' read -r -d '' -a more_for_proxy <<<"${TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS-}" || true
-	podman run --detach --rm --pull=never --cap-drop=all --security-opt=no-new-privileges --read-only --http-proxy=false \
-		--pids-limit=512 --memory=512m --log-driver=k8s-file "--log-opt=path=$network_log-$part.log" --log-opt=max-size=10mb \
-		"${as_user[@]}" "--name=$name-$part" "$mount" "${part_flags[@]}" "${more_for_proxy[@]}" \
-		"$proxy_image" "${words[@]}" >/dev/null {held}<&-
+	podman run --detach --rm --pull=never --cap-drop=all --security-opt=no-new-privileges \
+		--read-only --http-proxy=false --pids-limit=512 --memory=512m --log-driver=k8s-file \
+		"--log-opt=path=$report-$part.log" --log-opt=max-size=10mb "${as_user[@]}" \
+		"--name=$name-$part" "${part_flags[@]}" "${more_for_proxy[@]}" \
+		"$proxy_image" "${words[@]}" >/dev/null
 }
 
 wait_for_part() {
@@ -125,7 +192,7 @@ wait_for_part() {
 		podman container exists "$name-$part" || break
 		sleep 0.05
 	done
-	cat "$network_log-$part.log" >&2
+	cat "$report-$part.log" >&2
 	fail "The proxy does not start. Its output is above."
 }
 

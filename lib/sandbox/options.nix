@@ -10,20 +10,42 @@ let
   inherit (lib) mkOption types;
   inherit (import ../options.nix { inherit lib; }) matching typeOf;
   inherit (import ../mcp/clients.nix { inherit lib; }) scopes;
-  inherit (import ./hosts.nix { inherit lib; }) isHost isHostWithPort;
+  inherit (import ./hosts.nix { inherit lib; }) isHost isHostWithPort portsOf;
 
   variable = matching "the name of a variable" "[a-zA-Z_][a-zA-Z0-9_]*";
   path = matching "a string with a path that starts with / or ~" "(/|~$|~/).*";
-  place = typeOf "a string with a path that starts with / or ~, and is neither / nor /workspace" (
+
+  # Where the image has what it needs: nothing may be mounted over these directories, nor below the
+  # latter ones.
+  ofImage = "(/(bin|dev|entrypoint.sh|etc|home|run|share|tmp/home|usr|var|workspace))?";
+  allOfImage = "/(nix|proc|run/inside|run/proxy|run/repository|sys)(/.*)?";
+  isPlace =
     value:
+    let
+      plain = lib.removeSuffix "/" value;
+    in
     path.check value
-    && builtins.match "(/|/workspace/?)" value == null
-    && builtins.match ".*/(\\.{0,2})(/.*|$)" (lib.removeSuffix "/" value) == null
-  );
-  host = typeOf ''a host's name in lower case, such as "api.example.com" or "*.example.org"'' isHost;
-  hostWithPort = typeOf ''a host's name in lower case, such as "api.example.com" or "*.example.org:443"'' isHostWithPort;
-  oneHost = typeOf ''a host's name in lower case, such as "api.example.com:443"'' (
+    && builtins.match ofImage plain == null
+    && builtins.match allOfImage plain == null
+    && builtins.match ".*/(\\.{0,2})(/.*|$)" plain == null;
+  place = typeOf (
+    "a path that starts with / or ~, where neither the project nor the image has its own files"
+  ) isPlace;
+
+  hostSuchAs = examples: typeOf "a host's name in lower case, such as ${examples}";
+  host = hostSuchAs ''"api.example.com" or "*.example.org"'' isHost;
+  hostWithPort = hostSuchAs ''"api.example.com" or "*.example.org:443"'' isHostWithPort;
+  oneHost = hostSuchAs ''"api.example.com:443"'' (
     value: isHostWithPort value && !lib.hasPrefix "*" value
+  );
+  isPort = value: lib.isInt value && 0 < value && value < 65536;
+  hostPort = typeOf "a port, such as 5432" isPort;
+  port = typeOf ''a port, such as 8080, or two, such as "18080:8080"'' (
+    value:
+    if lib.isString value then
+      portsOf value != null && lib.all isPort (portsOf value)
+    else
+      isPort value
   );
   inProject = typeOf "a path in the project without `..`, whose parts may contain a *" (
     value:
@@ -35,14 +57,8 @@ let
     ] == [ ]
   );
   positive = typeOf "a whole number above 0" (value: lib.isInt value && value > 0);
-  positiveNumber = typeOf "a number above 0" (value: (lib.isInt value || lib.isFloat value) && value > 0);
-
-  environment = typeOf "a set of variable names with string values" (
-    value:
-    lib.isAttrs value
-    && !lib.isDerivation value
-    && lib.all variable.check (lib.attrNames value)
-    && lib.all lib.isString (lib.attrValues value)
+  positiveNumber = typeOf "a number above 0" (
+    value: (lib.isInt value || lib.isFloat value) && value > 0
   );
 
   mount = types.submodule {
@@ -62,8 +78,8 @@ let
           "ro"
           "rw"
         ];
-        default = "rw";
-        description = "\"rw\" to mount it writable, \"ro\" read-only.";
+        default = "ro";
+        description = "\"ro\" to mount it read-only, \"rw\" writable.";
       };
       optional = mkOption {
         type = types.bool;
@@ -109,10 +125,10 @@ let
     packages = mkOption {
       type = types.listOf types.package;
       default = [ ];
-      description = "Packages. If two have a program of the same name, the first package's is used.";
+      description = "Packages. Of two programs of the same name, the first package's is used.";
     };
     env = mkOption {
-      type = environment;
+      type = types.attrsOf types.str;
       default = { };
       description = "Environment variables. Everybody can read them in the Nix store.";
       example = {
@@ -126,11 +142,13 @@ let
     };
   };
 
-  # A set such as those in `profiles`, or a profile of wrapix.
+  # A set such as those in `profiles`, or a profile of wrapix'.
   profile = types.submodule {
     options = contents // {
       name = mkOption {
-        type = matching "a string of lower-case letters, digits and inner dashes" "[a-z0-9]+(-[a-z0-9]+)*";
+        type = matching (
+          "a string of lower-case letters, digits and inner dashes"
+        ) "[a-z0-9]+(-[a-z0-9]+)*";
         description = "The profile's name, which is also part of the image's name.";
       };
       networkAllowlist = mkOption {
@@ -178,7 +196,10 @@ contents
 // lib.mapAttrs (name: option: option name) {
   deployKey = refused null "this sandbox handles no keys. Mount one with `mounts`.";
   mcpRuntime = refused false "the servers are chosen when the image is built. Set them in `mcp`.";
-  model = refused null "the agent chooses its model. Set the variable that it reads, such as ANTHROPIC_MODEL, with `env`.";
+  model = refused null (
+    "the agent chooses its model."
+    + " Set the variable that it reads, such as ANTHROPIC_MODEL, with `env`."
+  );
 }
 // {
   name = mkOption {
@@ -203,8 +224,8 @@ contents
               type = types.enum scopes;
               default = lib.head scopes;
               description = ''
-                Who has the tools: "subagent" for a subagent named ${name}, while the main session has
-                none, or "main" for the main session.
+                Who has the tools: "subagent" for a subagent named ${name}, while the main session
+                has none, or "main" for the main session.
               '';
             };
           };
@@ -222,6 +243,44 @@ contents
     default = null;
     description = "The package whose main program runs if no command is given; null for a shell.";
     example = lib.literalExpression "pkgs.claude-code";
+  };
+  inputsFrom = mkOption {
+    type = types.listOf types.package;
+    default = [ ];
+    description = "Development shells whose packages and variables the sandbox is to have.";
+    example = lib.literalExpression "[ self.devShells.x86_64-linux.default ]";
+  };
+  nix = mkOption {
+    type = types.bool;
+    default = false;
+    description = ''
+      Whether Nix works inside, by the host's daemon: all of the store can be read, builds run
+      outside of the sandbox, and a user whom the daemon trusts is as good as the host's root.
+    '';
+  };
+  passEnv = mkOption {
+    type = types.listOf variable;
+    default = [ ];
+    description = "Variables that are passed in with the values that they have at the start.";
+    example = [ "ANTHROPIC_API_KEY" ];
+  };
+  ports = mkOption {
+    type = types.listOf port;
+    default = [ ];
+    description = ''
+      Ports of the sandbox that only this machine can reach, at 127.0.0.1: on the same port or, with
+      "18080:8080", on the first.
+    '';
+    example = [
+      8080
+      "13000:3000"
+    ];
+  };
+  hostPorts = mkOption {
+    type = types.listOf hostPort;
+    default = [ ];
+    description = "Ports of this machine that can be reached from inside, at 127.0.0.1.";
+    example = [ 5432 ];
   };
   git = mkOption {
     type = types.nullOr (
@@ -248,7 +307,10 @@ contents
   sessions = mkOption {
     type = types.nullOr inProject;
     default = null;
-    description = "The directory in the project that keeps Claude Code's sessions; null to lose them with the container.";
+    description = ''
+      The directory in the project that keeps Claude Code's sessions; null to lose them with the
+      container.
+    '';
     example = ".claude/sessions";
   };
   cpus = mkOption {
@@ -271,7 +333,9 @@ contents
   allowedHosts = mkOption {
     type = types.nullOr (types.listOf hostWithPort);
     default = null;
-    description = "The hosts that can be reached, each with a port (default 443); there is no other network.";
+    description = ''
+      The hosts that can be reached, each with a port (default 443); there is no other network.
+    '';
     example = [
       "api.example.com"
       "*.example.org:8443"

@@ -1,16 +1,18 @@
-# What sandboxes are for, each with its packages, its environment, its mounts, and the hosts that its package managers
-# need.
+# The profiles: what sandboxes are for, each with its packages, its environment, its mounts, and the
+# hosts that its package managers need.
 { pkgs }:
 
 let
   inherit (pkgs) lib;
 
-  # A container has nothing but what stands here: also a shell, and what scripts take for granted.
+  # A container has nothing but these: a shell, what scripts take for granted, and what one debugs
+  # with.
   basePackages = [
     pkgs.bashInteractive
     pkgs.coreutils
     pkgs.curl
     pkgs.diffutils
+    pkgs.file
     pkgs.findutils
     pkgs.gawk
     pkgs.git
@@ -22,11 +24,14 @@ let
     pkgs.iproute2
     pkgs.jq
     pkgs.less
+    pkgs.lsof
+    pkgs.nano
     pkgs.ncurses
     pkgs.netcat
     pkgs.patch
     pkgs.procps
     pkgs.ripgrep
+    pkgs.strace
     pkgs.util-linux
     pkgs.which
   ];
@@ -39,7 +44,11 @@ let
       networkAllowlist ? [ ],
     }:
     {
-      inherit env name networkAllowlist;
+      inherit name networkAllowlist;
+      env = {
+        EDITOR = "nano";
+      }
+      // env;
       packages = basePackages ++ packages;
       mounts = [ ];
       enabledPlugins = { };
@@ -50,11 +59,12 @@ in
 lib.mapAttrs (name: attributes: mkProfile ({ inherit name; } // attributes)) {
   base = { };
 
-  # What the tools download stays with the project: the home directory is gone with the container.
-  #
-  # A Python that uv downloads would find no loader. Packages from PyPI want libraries that every Linux is said to have.
+  # The tools keep what they download in the project, since the home directory ends with the
+  # container. A Python that uv downloads would find no loader. Packages from PyPI are linked with
+  # libraries that every Linux is said to have.
   python = {
     packages = [
+      pkgs.gdb
       pkgs.python3
       pkgs.ruff
       pkgs.uv
@@ -78,6 +88,7 @@ lib.mapAttrs (name: attributes: mkProfile ({ inherit name; } // attributes)) {
       pkgs.cargo
       pkgs.clippy
       pkgs.gcc
+      pkgs.gdb
       pkgs.pkg-config
       pkgs.rustc
       pkgs.rustfmt

@@ -1,42 +1,57 @@
 # shellcheck shell=bash disable=SC2154
-# git in a linked worktree, whose repository is outside the project. The launcher calls `mount_repository`, and has `fail`,
-# `say`, `resolve`, `identify` and `add_mount`. It sets before: `dir`, the project's; `worktree`, whether the repository is
-# mounted; `user`, who has it; `homes`, directories that are not to be seen; `workspaces`, `flags` and `expected`, which get what
-# is found.
+# Git in a linked worktree, whose repository is outside the project. The launcher calls
+# `mount_repository`; it has `fail`, `say`, `resolve` and `add_mount`, and sets before:
 #
-# The repository is mounted at /run/repository, read-only. At its path on the host, where git looks for it, is a directory in
-# memory. What a commit writes is mounted there; the entrypoint makes links to all else. So git can make its lock for
-# packed-refs, which it needs to delete any reference, and nothing is made in the repository but what it has on top.
+#   dir           the project's directory
+#   worktree      `yes` if the repository is to be mounted
+#   user          who runs inside
+#   homes         directories that are not to be seen
+#   workspaces    where in the container the project is, which gets one place more
+#
+# The repository is mounted at /run/repository, read-only. Where git looks for it, at its path on
+# the host, is a directory in memory: what a commit writes is mounted there, and the entrypoint
+# makes links to all else. So git can make its lock for packed-refs, which it needs to delete a
+# reference, while at the top of the repository nothing can be made.
 
-# Prints the first line of a file of the repository's, which leads to another place, as a whole path.
+# Prints, as an absolute path, where the first line of a file of git's leads.
 led_to() {
 	local line=""
-	IFS= read -r line < <(head --bytes=4096 -- "$1" | tr -d '\0') || true # there may be no line feed
+	# There may be no line feed.
+	IFS= read -r line < <(head --bytes=4096 -- "$1" | tr -d '\0') || true
 	line=${line#gitdir: }
 	[[ $line == /* ]] || line=${1%/*}/$line
 	realpath --no-symlinks --canonicalize-missing -- "$line"
 }
 
-# Refuses a repository that does not say itself that this project is its worktree: what was in a sandbox can have written
-# `.git`, but not what is there.
+# Refuses a repository that does not say itself that this project is its worktree. A sandbox can
+# have written the project's `.git`, but nothing in the repository.
 check_repository() {
 	local own=$1 common=$2 path home
-	for path in "$own/gitdir" "$own/commondir" "$common/config" "$common/objects/info" "$common/refs"; do
-		[[ ! -L $path && (-f $path || -d $path) ]] || fail "\`.git\` leads to ${own@Q}, where ${path@Q} is missing. If you moved the repository: git worktree repair"
-		[[ $(stat --format=%u -- "$path") == "$user" ]] || fail "${path@Q} belongs to another user, so this repository is not mounted."
+	for path in "$own"/{gitdir,commondir} "$common"/{config,objects/info,refs}; do
+		[[ ! -L $path && (-f $path || -d $path) ]] ||
+			fail "\`.git\` leads to ${own@Q}, where ${path@Q} is missing." \
+				"If you moved the repository: git worktree repair"
+		[[ $(stat --format=%u -- "$path") == "$user" ]] ||
+			fail "${path@Q} belongs to another user, so this repository is not mounted."
 	done
 	[[ $(led_to "$own/gitdir") == "$dir/.git" ]] ||
-		fail "${own@Q} is not for this project, but for $(led_to "$own/gitdir"). If you moved it: git worktree repair"
-	[[ $(led_to "$own/commondir") == "$common" ]] || fail "${own@Q} belongs to a repository other than ${common@Q}."
+		fail "${own@Q} is not for this project, but for $(led_to "$own/gitdir")." \
+			"If you moved it: git worktree repair"
+	[[ $(led_to "$own/commondir") == "$common" ]] ||
+		fail "${own@Q} belongs to a repository other than ${common@Q}."
 	for home in "${homes[@]}" "$dir"; do
-		[[ -z $home || $(realpath --canonicalize-missing -- "$home")/ != "$common"/* ]] ||
-			fail "The repository ${common@Q} contains ${home@Q}, which would be mounted, too. Move the repository."
+		[[ -z $home ]] || ! is_inside "$home" "$common" ||
+			fail "The repository ${common@Q} contains ${home@Q}, which would be mounted, too." \
+				"Move the repository."
 	done
 	for path in "$common" "$dir"; do
 		[[ ! $path/ =~ ^/(bin|dev|etc|home/sandbox|nix|proc|share|sys|usr|workspace)/ ]] ||
-			fail "${path@Q} is where the sandbox has its own files. Move the worktree and its repository elsewhere."
+			fail "${path@Q} is where the sandbox has its own files." \
+				"Move the worktree and its repository elsewhere."
 	done
-	[[ -d $common/reftable || -d $common/logs ]] || fail "${common@Q} has no logs, without which stashes would be lost. Create the directory: mkdir ${common@Q}/logs"
+	[[ -d $common/reftable || -d $common/logs ]] ||
+		fail "${common@Q} has no logs, without which stashes would be lost." \
+			"Create the directory: mkdir ${common@Q}/logs"
 	# git reads it on the host, now or once somebody asks for it. Where it is, it can be mounted.
 	path=$own/config.worktree
 	if [[ ! -e $path && ! -L $path ]]; then
@@ -53,10 +68,12 @@ mount_repository() {
 	[[ $own != "$dir"/* ]] || return 0
 	common=${own%/worktrees/*}
 	if [[ $own != "$common"/worktrees/* || ${own#"$common"/worktrees/} == */* ]]; then
-		say "git will not work in the sandbox: the repository is outside the project, at ${own@Q}."
+		say "git will not work in the sandbox: the repository is outside the project," \
+			"at ${own@Q}."
 		return
 	elif [[ -z $worktree ]]; then
-		say "git will not work in the sandbox: this is a worktree of ${common@Q}. With \`worktree = true\` it works, and all branches can be read."
+		say "git will not work in the sandbox: this is a worktree of ${common@Q}." \
+			"With \`worktree = true\` it works, and all branches can be read."
 		return
 	fi
 	resolve "$own" project
@@ -64,24 +81,18 @@ mount_repository() {
 	[[ $own != "$dir"/* ]] || return 0
 	common=${own%/worktrees/*}
 	check_repository "$own" "$common"
-	add_repository "$common" /run/repository ro
+	add_mount "$common" /run/repository ro
 	tmpfs "$common"
 	flags+=("$mount" --tmpfs=/var/packed-refs "--env=TMUX_DEBUG_SANDBOX_REPOSITORY=$common")
-	add_repository "$common/worktrees" "$common/worktrees" ro
+	add_mount "$common/worktrees" "$common/worktrees" ro
 	for path in "$common"/{objects,refs,reftable,logs} "$own"; do
-		[[ ! -d $path ]] || add_repository "$path" "$path" rw
+		[[ ! -d $path ]] || add_mount "$path" "$path" rw
 	done
 	for path in "$common/objects/info" "$own"/{commondir,gitdir,config.worktree}; do
-		[[ ! -e $path ]] || add_repository "$path" "$path" ro
+		[[ ! -e $path ]] || add_mount "$path" "$path" ro
 	done
 	# Where the repository looks for the worktree.
 	workspaces+=("$dir")
 	# A relative path leads to the repository from there alone.
 	[[ $(head --bytes=9 -- "$dir/.git") == "gitdir: /" ]] || flags+=("--workdir=$dir")
-}
-
-add_repository() {
-	identify "$1"
-	add_mount "$1" "$2" "$3"
-	expected+=$'\n'"$identity $2"
 }

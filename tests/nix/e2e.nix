@@ -16,16 +16,17 @@ let
         {
           source = "~/settings";
           dest = "~/settings";
-          mode = "ro";
         }
         {
           source = "~/optional, \"odd\" $HOME";
           dest = "~/optional";
+          mode = "rw";
           optional = true;
         }
         {
           source = "~/project/data";
           dest = "/data";
+          mode = "rw";
           optional = true;
         }
       ];
@@ -79,6 +80,35 @@ let
       worktree = true;
     };
 
+    # With what a flake's user has in a development shell, and ports in both directions.
+    shell = {
+      name = "project-shell";
+      mcp.tmux-debug = { };
+      inputsFrom = [
+        (pkgs.mkShell {
+          packages = [ pkgs.dash ];
+          DATABASE = "postgres://localhost/of the shell";
+          EDITOR = "not this one";
+        })
+        (pkgs.mkShell {
+          packages = [ pkgs.zsh ];
+          DATABASE = "another";
+          SECOND = "two\nlines";
+        })
+      ];
+      env.EDITOR = "vi";
+      passEnv = [ "OF_THE_START" ];
+      network = "none";
+      ports = [
+        28471
+        "28472:80"
+      ];
+      hostPorts = [ 28473 ];
+    };
+
+    # With the Nix of the host.
+    nix.nix = true;
+
     # For the main session, in a home directory that is kept.
     kept = {
       mcp.tmux-debug.scope = "main";
@@ -86,6 +116,7 @@ let
         {
           source = "~/kept";
           dest = "~";
+          mode = "rw";
         }
       ];
     };

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from mcp import Client, StdioServerParameters
 ROOT = Path(__file__).parents[2]
 HOSTPKGS = ROOT / "tests" / "nix" / "hostpkgs"
 SYSTEM = f"{os.uname().machine}-linux"
+
+_SCRATCH = tempfile.TemporaryDirectory()
 
 
 def published(name: str) -> Path:
@@ -36,6 +39,8 @@ def nix(
     return subprocess.run(
         ["nix", *command.split(), "--override-input", "nixpkgs", f"path:{nixpkgs}", *rest],
         cwd=cwd,
+        # `nix develop` of Nix 2.8 leaves a directory in this one.
+        env=os.environ | {"TMPDIR": _SCRATCH.name},
         capture_output=True,
         text=True,
         timeout=300,

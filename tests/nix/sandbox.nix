@@ -169,7 +169,7 @@ in
       expected = "export CARGO_INCREMENTAL=0";
     };
     testPluginsOfAProfileAreSettingsOfTheClient = {
-      expr = (homeOf { inherit (wrapix) enabledPlugins; }).".claude/settings.json";
+      expr = (homeOf { inherit (wrapix) enabledPlugins; })."etc/skel/.claude/settings.json";
       expected = builtins.toJSON { inherit (wrapix) enabledPlugins; };
     };
     testWhoCommitsIsInTheEnvironment = {
@@ -206,6 +206,55 @@ in
         }).profile;
       expected = profiles.base;
     };
+    testVariablesOfServersAreForAllThatIsStartedInside = {
+      expr =
+        (mkSandbox { mcp.tmux-debug.audit = "/a"; }).image.drvPath
+        == (mkSandbox { mcp.tmux-debug.audit = "/b"; }).image.drvPath;
+      expected = false;
+    };
+    testAgentsHaveTheServersOfTheMainSession = {
+      expr =
+        let
+          files = import ../../lib/sandbox/agents.nix {
+            inherit lib;
+            servers.tmux-debug = config // {
+              args = [ ];
+              env.TMUX_DEBUG_AUDIT = "/a \"b\"";
+            };
+          };
+        in
+        [
+          files."etc/codex/managed_config.toml"
+          (builtins.fromJSON files."etc/gemini-cli/settings.json").mcpServers
+          (builtins.fromJSON files."etc/opencode/opencode.json").mcp
+        ];
+      expected = [
+        ''
+          [features]
+          daemon_auto_start = false
+          [projects."/workspace"]
+          trust_level = "trusted"
+          [mcp_servers.tmux-debug]
+          command = "/bin/tmux-debug-mcp"
+          args = []
+          env = { TMUX_DEBUG_AUDIT = "/a \"b\"" }
+        ''
+        {
+          tmux-debug = {
+            args = [ ];
+            command = "/bin/tmux-debug-mcp";
+            env.TMUX_DEBUG_AUDIT = "/a \"b\"";
+          };
+        }
+        {
+          tmux-debug = {
+            type = "local";
+            command = [ "/bin/tmux-debug-mcp" ];
+            environment.TMUX_DEBUG_AUDIT = "/a \"b\"";
+          };
+        }
+      ];
+    };
     testListOfAProfileBringsAProxyWhereItIsAskedFor = {
       expr =
         (mkSandbox { profile = profiles.rust; }).drvPath == (mkSandbox {
@@ -239,8 +288,8 @@ in
 
     testSubagentAloneHasTheServer = {
       expr = homeOf { subagents.tmux-debug = subagent // { inherit config; }; };
-      expected.".claude.json" = builtins.toJSON answered;
-      expected.".claude/agents/tmux-debug.md" = ''
+      expected."etc/skel/.claude.json" = builtins.toJSON answered;
+      expected."etc/skel/.claude/agents/tmux-debug.md" = ''
         ---
         name: tmux-debug
         description: ${builtins.toJSON (subagent.description kept)}
@@ -264,11 +313,11 @@ in
     };
     testMainSessionHasTheServer = {
       expr = homeOf { servers.tmux-debug = config; };
-      expected.".claude.json" = builtins.toJSON (answered // { mcpServers.tmux-debug = config; });
+      expected."etc/skel/.claude.json" = builtins.toJSON (answered // { mcpServers.tmux-debug = config; });
     };
     testWithoutServersTheClientAsksNothing = {
       expr = homeOf { };
-      expected.".claude.json" = builtins.toJSON answered;
+      expected."etc/skel/.claude.json" = builtins.toJSON answered;
     };
     testPromptIsForTheToolsets = {
       expr = lib.mapAttrsToList (
@@ -299,9 +348,8 @@ in
       host = "a host's name in lower case, such as \"api.example.com\" or \"*.example.org\"";
       hostWithPort = "a host's name in lower case, such as \"api.example.com\" or \"*.example.org:443\"";
       path = "a string with a path that starts with / or ~";
-      place = "${path}, and is neither / nor /workspace";
+      place = "a path that starts with / or ~, where neither the project nor the image has its own files";
       inProject = "a path in the project without `..`, whose parts may contain a *";
-      environment = "a set of variable names with string values";
       withHost = host: failing { allowedHosts = [ host ]; } (not "allowedHosts.\"[definition 1-entry 1]\"" hostWithPort);
       withMount =
         mount: name: type:
@@ -358,6 +406,17 @@ in
             network = "host";
           }
           "mkSandbox: `network` is \"host\", but with `allowedHosts` there is none. Remove one of them.";
+      sandboxWithHostsAndAnArgumentForANetwork = failing {
+        allowedHosts = [ ];
+        podmanArgs = [ "--network=host" ];
+      } "mkSandbox: `podmanArgs` has --network=host, but this sandbox has no network of its own. Remove it.";
+      sandboxThatWouldGoOn = failing {
+        podmanArgs = [ "-dit" ];
+      } "mkSandbox: `podmanArgs` has -dit, but a sandbox ends with its command. Remove it.";
+      sandboxWithNixAndHosts = failing {
+        allowedHosts = [ ];
+        nix = true;
+      } "mkSandbox: `nix` needs an open network: the host's daemon fetches whatever it is asked for.";
       sandboxWithAPortForWrapix = failing {
         networkAllowlist = [ "api.example.com:443" ];
       } (not "networkAllowlist.\"[definition 1-entry 1]\"" host);
@@ -377,6 +436,31 @@ in
         host = "*.example.com";
       } "host" "a host's name in lower case, such as \"api.example.com:443\"";
       sandboxWithAKeyInTheConfiguration = withKey { variable = "sk-1"; } "variable" "the name of a variable";
+      sandboxWithTwoKeysInOneVariable = failing {
+        allowedHosts = [ ];
+        secrets = [
+          key
+          (key // { host = "other.example.com"; })
+        ];
+      } "mkSandbox: API_KEY stands more than once in `secrets` and `passEnv`. Each variable can have one value.";
+      sandboxThatPassesAKeyIn = failing {
+        allowedHosts = [ ];
+        secrets = [ key ];
+        passEnv = [ "API_KEY" ];
+      } "mkSandbox: API_KEY stands more than once in `secrets` and `passEnv`.";
+      sandboxWithPortsThatAreNone = failing {
+        ports = [ "8080:" ];
+      } (not "ports.\"[definition 1-entry 1]\"" "a port, such as 8080, or two, such as \"18080:8080\"");
+      sandboxWithAPortTwice = failing {
+        ports = [
+          8080
+          "8080:80"
+        ];
+      } "mkSandbox: `ports` has 8080 more than once.";
+      sandboxWithAPortOfTheProxy = failing {
+        allowedHosts = [ "api.example.com" ];
+        hostPorts = [ 3128 ];
+      } "mkSandbox: port 3128 inside would be for two things: `hostPorts`, and the proxy of `allowedHosts` or `secrets`.";
       sandboxWithAHeaderOfTwoLines = withKey {
         prefix = "a\nb";
       } "prefix" "a string of letters, digits and blanks";
@@ -389,7 +473,19 @@ in
       sandboxWithACommandThatIsNone = failing { name = "My Sandbox"; } (not "name" "the name of a command");
       sandboxOfNobodyWhoCommits = failing { git.name = "A. Developer"; } (missing "git.email");
 
-      sandboxOfAProfileByItsName = failing { profile = "rust"; } (not "profile" "submodule");
+      sandboxOfAProfileByItsName = failing {
+        profile = "rust";
+      } "mkSandbox: `profile` is a string. Give the profile itself: profile = profiles.rust;";
+      sandboxOfAPackageSet = {
+        call = (mkSandbox pkgs).drvPath;
+        message = "mkSandbox: the argument is a package set, which is for `mkLib`: (mkLib pkgs).mkSandbox { }";
+      };
+      sandboxWithAListOfServers = failing {
+        mcp = [ "tmux-debug" ];
+      } "mkSandbox: `mcp` should be a set with the options of each server: mcp.tmux-debug = { };";
+      sandboxWithAServerThatIsTrue = failing {
+        mcp.tmux-debug = true;
+      } "mkSandbox: `mcp.tmux-debug` should be the server's options: mcp.tmux-debug = { };";
       sandboxOfAProfileWithoutAName = failing { profile.packages = [ ]; } (missing "profile.name");
       sandboxOfAProfileWithANameThatNoImageHas = failing {
         profile.name = "My Profile";
@@ -407,12 +503,27 @@ in
         mcp.tmux-debug.toolsets = "debgu";
       } (not "mcp.tmux-debug.toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas, but not debug with tmux");
 
-      sandboxWithANumberInItsEnvironment = failing { env.PORT = 80; } (not "env" environment);
-      sandboxWithAVariableThatIsNone = failing { env."A=B" = "C"; } (not "env" environment);
+      sandboxWithANumberInItsEnvironment = failing { env.PORT = 80; } (not "env.PORT" "string");
+      sandboxWithAVariableThatIsNone = failing {
+        env."A=B" = "C";
+      } "mkSandbox: `env` has \"A=B\", which is no name of a variable.";
       sandboxWithAPackageByItsName = failing {
         packages = [ "git" ];
       } (not "packages.\"[definition 1-entry 1]\"" "package");
-      sandboxWithAnAgentByItsName = failing { agent = "claude"; } (not "agent" "null or package");
+      sandboxWithAnAgentByItsName = failing {
+        agent = "claude-code";
+      } "mkSandbox: `agent` is a string. Give the package: agent = pkgs.claude-code;";
+      sandboxWithAnAgentWithoutAProgram = failing {
+        agent = pkgs.runCommand "library" { } "mkdir $out";
+      } "mkSandbox: `agent` is library, which doesn't say its main program.";
+      sandboxWithWhatAnotherAgentDoesNotRead =
+        failing
+          {
+            agent = pkgs.writeShellScriptBin "codex" "";
+            mcp.tmux-debug = { };
+            sessions = ".sessions";
+          }
+          "mkSandbox: servers with the scope \"subagent\" (\"main\" is for all agents) and `sessions` are for Claude Code alone, but `agent` is codex.";
       sandboxWithNoMemory = failing { memoryMb = 0; } (not "memoryMb" "null or a whole number above 0");
       sandboxWithProcessorsInAString = failing { cpus = "2"; } (not "cpus" "null or a number above 0");
       sandboxWithNetworks = failing { network = [ "none" ]; } (not "network" "null or string");
@@ -428,6 +539,11 @@ in
       sandboxWithAMountAboveItself = withMount { dest = "/data/.."; } "dest" place;
       sandboxWithAMountOverTheProjectByAPoint = withMount { dest = "/workspace/."; } "dest" place;
       sandboxWithAMountOverEverything = withMount { dest = "/"; } "dest" place;
+      sandboxWithAMountOverPrograms = withMount { dest = "/bin"; } "dest" place;
+      sandboxWithAMountOverSettings = withMount { dest = "/etc/"; } "dest" place;
+      sandboxWithAMountInTheStore = withMount { dest = "/nix/store/x"; } "dest" place;
+      sandboxWithAMountOverProcesses = withMount { dest = "/proc"; } "dest" place;
+      sandboxWithAMountOverSockets = withMount { dest = "/run"; } "dest" place;
       sandboxWithTwoMountsInOnePlace = failing {
         profile = profiles.base // {
           mounts = [

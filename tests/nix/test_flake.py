@@ -235,8 +235,18 @@ def test_flake_for_a_sandbox_gives_a_shell_with_its_command(tmp_path: Path) -> N
     )
 
 
+def test_template_gives_a_shell_and_a_sandbox_that_has_it(tmp_path: Path) -> None:
+    init = ["nix", "flake", "init", "--template", str(ROOT)]
+    subprocess.run(init, cwd=tmp_path, capture_output=True, check=True)
+    flake = tmp_path / "flake.nix"
+    flake.write_text(flake.read_text().replace("/path/to/tmux-debug-mcp", str(ROOT)))
+
+    shell = ["develop", ".#sandbox", "--no-write-lock-file", "--command"]
+    assert "usage: project-sandbox" in output(*shell, "project-sandbox", "--help", cwd=tmp_path)
+
+
 def test_sandboxes_of_the_page_evaluate_and_protect_what_it_says(tmp_path: Path) -> None:
-    closed, keyed = fenced("nix", NETWORK)
+    closed, with_ports, keyed = fenced("nix", NETWORK)
     [protected] = fenced("nix", PROTECTION)
     (tmp_path / "flake.nix").write_text(
         f"""
@@ -252,6 +262,7 @@ def test_sandboxes_of_the_page_evaluate_and_protect_what_it_says(tmp_path: Path)
               text = builtins.toJSON {{
                 closed = ({closed}).drvPath;
                 keyed = ({keyed}).drvPath;
+                withPorts = ({with_ports}).drvPath;
                 isDefault = (mkSandbox {{ {protected} }}).drvPath == (mkSandbox {{ }}).drvPath;
               }};
             }};
@@ -260,7 +271,7 @@ def test_sandboxes_of_the_page_evaluate_and_protect_what_it_says(tmp_path: Path)
 
     found = json.loads(output("eval", "--raw", "--no-write-lock-file", ".#text", cwd=tmp_path))
     assert found["isDefault"]
-    assert found["closed"] != found["keyed"]
+    assert len({found["closed"], found["keyed"], found["withPorts"]}) == 3
 
 
 def test_line_for_a_sandbox_is_the_one_that_is_evaluated() -> None:

@@ -29,7 +29,7 @@ def nix_env() -> dict[str, str]:
 
 
 def evaluated(
-    env: dict[str, str], file: str, attribute: str = "", function: str = "", **arguments: Path
+    env: dict[str, str], file: str, attribute: str = "", function: str = "", **arguments: Path | str
 ) -> subprocess.CompletedProcess[str]:
     given = " ".join(f"{name} = {path};" for name, path in arguments.items())
     expression = f"{function} (import {PUBLISHED / file} {{ {given} }}){attribute}"
@@ -40,15 +40,16 @@ def evaluated(
 
 
 def value(
-    env: dict[str, str], file: str, attribute: str = "", function: str = "", **arguments: Path
+    env: dict[str, str], file: str, attribute: str = "", function: str = "", **arguments: Path | str
 ) -> Any:  # noqa: ANN401
     done = evaluated(env, file, attribute, function, **arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_all_outputs_evaluate(nix_env: dict[str, str]) -> None:
-    outputs = value(nix_env, "outputs.nix", nixpkgs=published("nixpkgs"))
+@pytest.mark.parametrize("config", ["{ }", "{ allowAliases = false; }"])
+def test_all_outputs_evaluate(nix_env: dict[str, str], config: str) -> None:
+    outputs = value(nix_env, "outputs.nix", nixpkgs=published("nixpkgs"), config=config)
 
     missing = {name for name, path in outputs.items() if path is None}
     print("not in this nixpkgs:", missing or "nothing")

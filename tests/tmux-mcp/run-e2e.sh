@@ -8,7 +8,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [[ -n ${SANDBOX_BASE-} ]] || exec nix run "$here/../..#e2e" -- "$@"
-(($#)) || set -- sandbox_debug_profile mcp_in_sandbox profile_composition filesystem_isolation directories closed_network protected_files git_on_host worktrees closure changes context_isolation
+(($#)) || set -- sandbox_debug_profile mcp_in_sandbox profile_composition filesystem_isolation directories closed_network protected_files git_on_host worktrees closure changes session dev_shell context_isolation
 
 say() { printf 'e2e: %s\n' "$*" >&2; }
 

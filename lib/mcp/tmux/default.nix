@@ -36,7 +36,9 @@ in
     description =
       config:
       "Debugs a running program in terminals. Give it the symptom and a start command. "
-      + ifKept config "What it leaves running ends ${keepOf config} after its last use." "What it starts ends with it.";
+      + ifKept config (
+        "What it leaves running ends ${keepOf config} after its last use."
+      ) "What it starts ends with it.";
     env.${variables.keep} = "30m";
     tools = [
       "Bash"
@@ -108,6 +110,8 @@ in
     {
       command = lib.getExe package;
       # Of a boolean, true is "1" and false the empty string, which is none.
-      env = lib.mapAttrs' (option: value: lib.nameValuePair variables.${option} (toString value)) values;
+      env = lib.mapAttrs' (
+        option: value: lib.nameValuePair variables.${option} (toString value)
+      ) values;
     };
 }

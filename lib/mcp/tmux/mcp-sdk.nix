@@ -1,6 +1,6 @@
 # packageOverrides for Python: version 2 of the MCP SDK and what it needs of its own kind, as wheels
 # from PyPI.
-{ lib }:
+{ lib, fetchPypi }:
 final: prev:
 let
   fromWheel =
@@ -23,7 +23,7 @@ let
     final.buildPythonPackage {
       inherit pname version;
       format = "wheel";
-      src = final.fetchPypi {
+      src = fetchPypi {
         inherit version hash;
         pname = name;
         format = "wheel";

@@ -1,6 +1,7 @@
 # The package: the server with its own Python and tmux, which stay out of the panes' environment.
 {
   lib,
+  fetchPypi,
   python3,
   runCommand,
   tmux,
@@ -18,7 +19,7 @@ let
       python3.override (old: {
         self = python;
         packageOverrides = lib.composeExtensions (old.packageOverrides or (_: _: { })) (
-          import ./mcp-sdk.nix { inherit lib; }
+          import ./mcp-sdk.nix { inherit lib fetchPypi; }
         );
       });
   pythonPackages = python.pkgs;
@@ -103,7 +104,7 @@ pythonPackages.buildPythonApplication (finalAttrs: {
     # A client that finds a bug with it.
     tests.demo = runCommand "tmux-debug-mcp-demo" { } ''
       HOME=$TMPDIR ${lib.getExe finalAttrs.finalPackage} demo | tee $out
-      grep "can't multiply sequence" $out >/dev/null
+      grep "with payee.lock:" $out >/dev/null
     '';
   };
 

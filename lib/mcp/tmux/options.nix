@@ -1,5 +1,5 @@
-# The server's options, by their names in Nix, of which `allowKill` is TMUX_DEBUG_ALLOW_KILL: as options of modules, and
-# the variable of each.
+# The server's options, by their names in Nix: as options of modules, and the variable of each, such
+# as TMUX_DEBUG_ALLOW_KILL of `allowKill`.
 #
 # The table is the server's own, as its entry for registries has it.
 { lib }:
@@ -37,12 +37,14 @@ let
     value:
     let
       isWritten =
-        lib.isString value && builtins.match "([0-9]{1,9}([.][0-9]{1,9})?|[.][0-9]{1,9})[smhd]?" value != null;
+        lib.isString value
+        && builtins.match "([0-9]{1,9}([.][0-9]{1,9})?|[.][0-9]{1,9})[smhd]?" value != null;
       # A number of JSON has a digit before its point, and no zeros before other digits.
       parts = builtins.match "0*([0-9]*)([.][0-9]+)?([smhd]?)" value;
       whole = lib.head parts;
+      fraction = lib.elemAt parts 1;
       number = builtins.fromJSON (
-        (if whole == "" then "0" else whole) + lib.optionalString (lib.elemAt parts 1 != null) (lib.elemAt parts 1)
+        (if whole == "" then "0" else whole) + (if fraction == null then "" else fraction)
       );
       seconds = number * secondsOf.${lib.elemAt parts 2};
     in
@@ -97,9 +99,10 @@ let
         ];
       in
       {
-        type = typeOf "one or more of ${lib.concatStringsSep ", " toolsets}, separated by commas, but not debug with tmux" (
-          value: list.check value && !hasBoth value
-        );
+        type = typeOf (
+          "one or more of ${lib.concatStringsSep ", " toolsets}, separated by commas,"
+          + " but not debug with tmux"
+        ) (value: list.check value && !hasBoth value);
         example = "debug,terminal";
       };
     TMUX_DEBUG_AUDIT = {
@@ -118,12 +121,14 @@ let
     let
       words = lib.splitString "_" (lib.toLower (lib.removePrefix "TMUX_DEBUG_" variable));
     in
-    lib.concatStrings (lib.imap0 (index: word: if index == 0 then word else capitalized word) words);
+    lib.head words + lib.concatStrings (map capitalized (lib.tail words));
 
   byName =
     f:
     lib.listToAttrs (
-      map (variable: lib.nameValuePair (nameOf variable.name) (f variable)) entry.environmentVariables
+      map (
+        variable: lib.nameValuePair (nameOf variable.name) (f variable)
+      ) entry.environmentVariables
     );
 in
 {
@@ -131,7 +136,10 @@ in
   options = byName (
     variable:
     let
-      given = typed.${variable.name} or { type = if variable.format == "boolean" then types.bool else types.str; };
+      given =
+        typed.${variable.name} or {
+          type = if variable.format == "boolean" then types.bool else types.str;
+        };
     in
     lib.mkOption (
       given

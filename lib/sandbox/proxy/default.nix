@@ -1,5 +1,5 @@
-# The image of the proxy beside a closed sandbox: what it lets pass is said by its arguments, so that all sandboxes
-# share it.
+# The image of the proxy beside a closed sandbox. Its arguments say what it lets pass, so that all
+# sandboxes share it.
 { pkgs }:
 
 let

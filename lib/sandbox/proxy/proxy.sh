@@ -1,9 +1,14 @@
 #!/bin/bash
-# What lets a closed sandbox reach a few hosts: proxy.sh [host NAME PORT]... [key NAME PORT VARIABLE HEADER PREFIX]...
+# What lets a closed sandbox reach a few hosts, and what leads single ports in and out:
 #
-# A `host` is reached through the socket /run/proxy/hosts, where an HTTP proxy answers. NAME may begin with `*.`, PORT may
-# be `*`. The nth `key` is reached through the socket /run/proxy/key-N, where plain HTTP goes on with TLS to NAME:PORT, and
-# HEADER is PREFIX with the value of VARIABLE. /run/proxy/ready says that all of them answer.
+#   proxy.sh [host NAME PORT | key NAME PORT VARIABLE HEADER PREFIX | in PORT INSIDE | out PORT]...
+#
+# A `host` is reached through the socket /run/proxy/hosts, where an HTTP proxy answers. NAME may
+# begin with `*.`, PORT may be `*`. The nth `key` is reached through the socket /run/proxy/key-N,
+# where plain HTTP goes on with TLS to NAME:PORT, and HEADER is PREFIX with the value of VARIABLE. A
+# PORT that leads `in` goes on to the socket /run/inside/INSIDE, and one that leads `out` is reached
+# through the socket /run/proxy/PORT; both are of 127.0.0.1. /run/proxy/ready says that all of them
+# answer.
 set -euo pipefail
 
 fail() {
@@ -11,7 +16,7 @@ fail() {
 	exit 2
 }
 
-hosts=() servers=""
+hosts=() servers="" outward=()
 
 # The servers for names, as nginx takes them.
 resolvers() {
@@ -30,7 +35,8 @@ add_key() {
 	value=${!variable-}
 	unset "$variable"
 	# Others would end the string of nginx, or begin a variable of it.
-	[[ $value =~ ^[A-Za-z0-9._~+/=:@%-]+$ ]] || fail "$variable is empty, or contains characters that no key has."
+	[[ $value =~ ^[A-Za-z0-9._~+/=:@%-]+$ ]] ||
+		fail "$variable is empty, or contains characters that no key has."
 	servers+="
 	server {
 		listen unix:/run/proxy/key-$number;
@@ -56,6 +62,20 @@ while (($#)); do
 		add_key "$keys" "${@:2:5}"
 		((++keys))
 		shift 6
+		;;
+	in)
+		socat -t 3600 "TCP-LISTEN:$2,bind=127.0.0.1,reuseaddr,fork" "UNIX-CONNECT:/run/inside/$3" &
+		listening=$!
+		until { : <>"/dev/tcp/127.0.0.1/$2"; } 2>/dev/null; do
+			kill -0 "$listening" 2>/dev/null || fail "Port $2 can't be listened on."
+			sleep 0.01
+		done
+		shift 3
+		;;
+	out)
+		socat -t 3600 "UNIX-LISTEN:/run/proxy/$2,fork" "TCP:127.0.0.1:$2" &
+		outward+=("$2")
+		shift 2
 		;;
 	*) fail "proxy.sh: unknown word: $1" ;;
 	esac
@@ -105,7 +125,7 @@ if ((${#hosts[@]})); then
 		read -r name port <<<"$host"
 		number=${#pairs[@]}
 		pairs+=("pair$number")
-		# Without -n, the name of an address would be asked for, and whoever answers could choose it.
+		# Without -n, Squid would look up the name of an address, and whoever answers chooses it.
 		if [[ $name == "*."* ]]; then
 			name=${name#"*."}
 			echo "acl name$number dstdom_regex -n -i ^([a-z0-9_-]+\\.)+${name//./\\.}\$"
@@ -115,7 +135,8 @@ if ((${#hosts[@]})); then
 		echo "acl port$number port ${port/"*"/1-65535}"
 		echo "acl pair$number all-of name$number port$number"
 	done >hosts.conf
-	# Squid has no sockets with paths. Where the network is shared with other proxies, each has a port of its own.
+	# Squid has no sockets with paths. On a network that it shares with other proxies, it needs a
+	# port of its own.
 	port=$((20000 + SRANDOM % 10000))
 	printf '%s\n' "acl allowed any-of ${pairs[*]}" "http_port 127.0.0.1:$port" >>hosts.conf
 	squid -N -f /squid.conf &
@@ -127,6 +148,9 @@ if ((${#hosts[@]})); then
 	socat -t 3600 UNIX-LISTEN:/run/proxy/hosts,fork "TCP:127.0.0.1:$port" &
 	until [[ -S /run/proxy/hosts ]]; do sleep 0.01; done
 fi
+for port in "${outward[@]}"; do
+	until [[ -S /run/proxy/$port ]]; do sleep 0.01; done
+done
 for ((number = 0; number < keys; number++)); do
 	until [[ -S /run/proxy/key-$number ]]; do
 		kill -0 "$nginx" 2>/dev/null || fail "nginx does not start."
@@ -135,6 +159,6 @@ for ((number = 0; number < keys; number++)); do
 done
 : >/run/proxy/ready
 
-# One that ends ends all.
+# If one of them ends, so do the others.
 wait -n || true
 fail "A part of the proxy has ended."

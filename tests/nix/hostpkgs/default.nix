@@ -143,7 +143,10 @@ let
           phases = ''install -D "$textPath" "$out/bin/$name"'';
           meta.mainProgram = name;
         };
-      mkShell =
+      # There is one stdenv only.
+      mkShell.override = _: final.mkShell;
+      mkShell.__functor =
+        _:
         {
           packages ? [ ],
           inputsFrom ? [ ],
@@ -155,18 +158,30 @@ let
             "inputsFrom"
           ]
           // {
-            name = "nix-shell";
+            name = attributes.name or "nix-shell";
             nativeBuildInputs = packages ++ lib.concatMap (package: package.nativeBuildInputs) inputsFrom;
             propagatedBuildInputs = lib.concatMap (package: package.propagatedBuildInputs) inputsFrom;
             shellHook = lib.concatStrings (
               map (package: package.shellHook or "") inputsFrom ++ [ attributes.shellHook or "" ]
             );
-            phases = ''export >"$out"'';
+            phases = attributes.buildPhase or ''export >"$out"'';
           }
         );
 
       python3 = import ./python { inherit host lib mkDerivation; };
       python3Packages = final.python3.pkgs;
+      # Where a file is can't be told from its name here: it is looked up.
+      fetchPypi =
+        {
+          pname,
+          version,
+          hash,
+          ...
+        }:
+        let
+          wheel = host.wheels.others."${lib.replaceStrings [ "_" ] [ "-" ] pname}-${version}";
+        in
+        host.fetch (wheel // { sha256 = hash; });
 
       # Programs that were built for any Linux. Claude's finds what is appended to it by sections, so it can be patched.
       claude-code = loadable "claude" "python3 -m tarfile -e ${host.fetch (lib.importJSON ./claude-code.json)} ." "package/claude";
@@ -174,6 +189,17 @@ let
       ruff = loadable "ruff" "" "${final.python3.pkgs.ruff}/bin/ruff";
       uv = loadable "uv" "" "${final.python3.pkgs.uv}/bin/uv";
       gcc = import ./gcc.nix { inherit fromHost lib; packages = final; };
+      # Each with the data that it would look for where Debian has it.
+      file = final.writeShellScriptBin "file" ''
+        MAGIC=${host.file}/lib/magic.mgc exec ${host.file}/bin/file "$@"
+      '';
+      gdb = final.writeShellScriptBin "gdb" ''
+        PYTHONHOME=${host.python3} exec ${host.gdb}/bin/gdb --data-directory=${host.gdb}/lib/gdb "$@"
+      '';
+      nix = fromHost {
+        name = "nix";
+        packages = [ "nix-bin" ];
+      };
       nginx = fromHost {
         name = "nginx";
         programs = [ "/usr/sbin/nginx" ];
@@ -211,12 +237,15 @@ let
       "iproute2"
       "jq"
       "less"
+      "lsof"
+      "nano"
       "ncurses"
       "netcat"
       "patch"
       "pkg-config"
       "procps"
       "ripgrep"
+      "strace"
       "tini"
       "util-linux"
       "which"

@@ -61,14 +61,17 @@ rec {
       "iproute2"
       "jq"
       "less"
+      "lsof"
       "make"
       "mount"
+      "nano"
       "ncurses-bin"
       "netcat-openbsd"
       "patch"
       "pkgconf-bin"
       "procps"
       "ripgrep"
+      "strace"
       "tar"
       "tini"
       "util-linux"
@@ -80,6 +83,17 @@ rec {
       which = "which.debianutils";
     };
     trees = [ "/etc/ssl/certs/ca-certificates.crt" ];
+  };
+
+  file = fromHost {
+    name = "file";
+    packages = [ "file" ];
+    trees = [ "/usr/lib/file/magic.mgc" ];
+  };
+  gdb = fromHost {
+    name = "gdb";
+    programs = [ "/usr/bin/gdb" ];
+    trees = [ "/usr/share/./gdb/python" ];
   };
 
   python3 = fromHost {

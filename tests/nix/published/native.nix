@@ -117,7 +117,7 @@ let
     '';
 
   fromWheels =
-    pkgs: final: prev:
+    pkgs: final: _:
     let
       packages = removeAttrs wheels.packages [
         "httpcore2"
@@ -152,19 +152,6 @@ let
       '' // {
         pythonModule = final.python;
       };
-      # By the file's own address; PyPI's mirrors need not have the other.
-      fetchPypi =
-        arguments:
-        let
-          name = "${lib.replaceStrings [ "_" ] [ "-" ] arguments.pname}-${arguments.version}";
-        in
-        if wheels.others ? ${name} then
-          pkgs.fetchurl {
-            inherit (arguments) hash;
-            inherit (wheels.others.${name}) url;
-          }
-        else
-          prev.fetchPypi arguments;
     };
 
   native =
@@ -204,10 +191,13 @@ let
       "iproute2"
       "jq"
       "less"
+      "lsof"
+      "nano"
       "netcat"
       "patch"
       "procps"
       "ripgrep"
+      "strace"
       "tini"
       "util-linux"
       "which"
@@ -228,6 +218,7 @@ let
       fakeroot = final.writeShellScriptBin "fakeroot" ''exec "$@"'';
       lndir = final.writeShellScriptBin "lndir" ''cp -rs --no-clobber "$2/." "''${3-.}"'';
       dash = from "dash" "bash" host.tools;
+      file = from "file" "file" host.file;
       ncurses = lib.makeOverridable (_: from "ncurses" "tput" host.userland) { };
       cacert = final.runCommand "cacert" { } ''
         mkdir -p $out/etc/ssl/certs
@@ -248,6 +239,19 @@ let
             }
           );
       };
+      # By the file's own address; PyPI's mirrors need not have the other.
+      fetchPypi =
+        arguments:
+        let
+          name = "${lib.replaceStrings [ "_" ] [ "-" ] arguments.pname}-${arguments.version}";
+        in
+        if wheels.others ? ${name} then
+          final.fetchurl {
+            inherit (arguments) hash;
+            inherit (wheels.others.${name}) url;
+          }
+        else
+          prev.fetchPypi arguments;
       runtimeShell = lib.getExe final.bash;
       python3 = python3 final;
       python3Packages = final.python3.pkgs;

@@ -1,8 +1,15 @@
 # The derivations of this flake's outputs with a nixpkgs, by names; null for what that nixpkgs has not.
-{ nixpkgs }:
+{
+  nixpkgs,
+  # That of the package sets.
+  config ? { },
+}:
 
 let
-  self = import ./nixpkgs.nix { inherit nixpkgs; };
+  self = import ./nixpkgs.nix {
+    inherit nixpkgs;
+    legacyPackages = import ./package-sets.nix { inherit config nixpkgs; };
+  };
   system = "x86_64-linux";
   pkgs = self.nixpkgs.${system};
   inherit (pkgs) lib;

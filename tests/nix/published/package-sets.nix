@@ -2,6 +2,7 @@
 {
   nixpkgs,
   overlays ? [ ],
+  config ? { },
 }:
 
 let
@@ -25,7 +26,10 @@ lib.genAttrs
     system:
     import nixpkgs {
       inherit system;
-      config.allowUnfreePredicate = package: lib.getName package == "claude-code";
+      config = {
+        allowUnfreePredicate = package: lib.getName package == "claude-code";
+      }
+      // config;
       overlays = lib.optional (!hasHaskell) withoutHaskell ++ overlays;
     }
   )

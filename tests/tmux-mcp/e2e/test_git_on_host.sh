@@ -17,16 +17,17 @@ git config --global init.defaultBranch main
 git config --global protocol.file.allow always
 git config --global safe.directory '*' # root looks at what another user has
 
-# A repository with a submodule, another worktree, hooks of its own, and configuration in a file that it has.
+# A repository with two submodules, one of which is its own repository, another worktree, hooks of its own, and configuration in a file that it has.
 git init -q "$HOME/part"
 git -C "$HOME/part" commit -q --allow-empty -m first
 git init -q "$ws"
 git -C "$ws" submodule --quiet add "$HOME/part" lib/part
+git clone -q "$HOME/part" "$ws/inner"
 mkdir "$ws/.githooks" "$ws/etc"
 printf '#!/bin/sh\necho good\n' >"$ws/.githooks/pre-commit"
 chmod +x "$ws/.githooks/pre-commit"
 echo '[alias] hello = !echo hello' >"$ws/etc/gitconfig"
-git -C "$ws" add .
+git -C "$ws" add . 2>/dev/null # it warns of the repository
 git -C "$ws" commit -qm first
 git -C "$ws" config core.hooksPath .githooks
 git -C "$ws" config include.path ../etc/gitconfig
@@ -79,6 +80,16 @@ tries "${made}rm lib/part/.git; cp -r evil.git lib/part/.git"
 tries "${made}mv lib/part lib/away; mkdir lib/part; cp -r evil.git lib/part/.git"
 tries "${made}mv lib away; mkdir -p lib/part; cp -r evil.git lib/part/.git"
 tries "echo '$program' >.git/modules/lib/part/hooks/post-index-change; chmod +x .git/modules/lib/part/hooks/*"
+tries "printf '[core]\n\tfsmonitor = \"touch $evil; false\"\n' >>inner/.git/config"
+tries "${made}mv inner/.git inner/away; cp -r evil.git inner/.git"
+tries "${made}mv inner away; mkdir inner; cp -r evil.git inner/.git"
+tries "${made}echo '$ws/evil.git' >inner/.git/commondir"
+
+# A submodule that is new can't be protected. It is told before anybody is at a prompt again.
+contains "$(in_sandbox "$ws" bash -c "${made}mkdir new; cp -r evil.git new/.git; git update-index --add --cacheinfo 160000,\$(git rev-parse HEAD),new" 2>&1)" \
+	"made or changed since the sandbox started: 'new/.git'."
+rm -r "$ws/new"
+git -C "$ws" reset -q
 
 # What one does with git works as before, and nobody sees what was made for it.
 equal "$(<"$ws/.git/commondir")" "."

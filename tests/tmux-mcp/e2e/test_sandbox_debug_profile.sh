@@ -9,7 +9,7 @@ contains "$(in_sandbox "$ws" tmux-debug-mcp --version)" "tmux-debug-mcp 0."
 equal "$(in_sandbox "$ws" bash -c 'id -u; whoami; pwd; echo $HOME')" $'1000\nsandbox\n/workspace\n/home/sandbox'
 
 # The subagent has the server; the main session has nothing, and neither has the project.
-equal "$(in_sandbox "$ws" find /home/sandbox /workspace ! -type d | sort)" $'/home/sandbox/.claude.json\n/home/sandbox/.claude/agents/tmux-debug.md'
+equal "$(in_sandbox "$ws" find /home/sandbox /workspace ! -type d | sort)" $'/home/sandbox/.bashrc\n/home/sandbox/.claude.json\n/home/sandbox/.claude/agents/tmux-debug.md'
 agent=$(in_sandbox "$ws" cat /home/sandbox/.claude/agents/tmux-debug.md)
 contains "$agent" $'mcpServers:\n  - tmux-debug: {'
 contains "$agent" '"env":{"TMUX_DEBUG_AUDIT":"/workspace/.debug-audit.log","TMUX_DEBUG_KEEP":"30m"}'
@@ -61,7 +61,8 @@ equal "$(https_proxy=http://user:password@proxy FTP_PROXY=x OURS=x in_sandbox "$
 # However the launcher ends, the container does.
 for end in TERM INT HUP KILL; do
 	: >"$work/started"
-	"$SANDBOX_BASE" "$ws" sh -c 'echo started; exec sleep 1000' </dev/null 2>/dev/null >"$work/started" &
+	# In the background, a shell's programs ignore one of them.
+	env --default-signal=INT "$SANDBOX_BASE" "$ws" sh -c 'echo started; exec sleep 1000' </dev/null 2>/dev/null >"$work/started" &
 	# The first process of a container that has no handler yet gets no signals from outside.
 	until [[ -s $work/started ]]; do
 		kill -s 0 $! || fail "the launcher has ended"
@@ -77,12 +78,16 @@ ln -s "$work/victim" "$ws/oom"
 (cd "$ws" && in_sandbox --podman-arg --memory=64m . bash -c 'head -c 200m /dev/zero | tail | wc -c') >/dev/null 2>&1 || true # where there are limits
 [[ ! -e $work/victim ]] || fail "a file of the host was made"
 
-# Images that nothing in the Nix store was made into are removed when one is loaded.
-image=$(podman images --filter 'reference=localhost/tmux-debug-sandbox-base' --format '{{.Repository}}:{{.Tag}}' | head -n 1)
-podman tag "$image" "${image%:*}:00000000000000000000000000000000"
+# Images that a launcher has loaded and Nix has collected are removed when one is loaded, and no others.
+images() { podman images --filter 'reference=localhost/tmux-debug-sandbox*' --format '{{.Repository}}:{{.Tag}}' | grep -e base: -e sandbox: | sort -u; }
+image=$(images | grep base: | head -n 1)
+expected=$(images)
+collected=00000000000000000000000000000000
+podman tag "$image" "${image%:*}:$collected" "localhost/tmux-debug-sandbox:$collected" "${image%:*}:11111111111111111111111111111111"
 podman rmi "$image" >/dev/null
 in_sandbox "$ws" true 2>/dev/null
-equal "$(podman images --filter 'reference=localhost/tmux-debug-sandbox-base' --format '{{.Repository}}:{{.Tag}}' | sort -u)" "$image"
+equal "$(images)" "$(printf '%s\n' "$expected" "${image%:*}:11111111111111111111111111111111" | sort -u)"
+podman rmi "${image%:*}:11111111111111111111111111111111" >/dev/null
 
 # Mistakes.
 refused "'$work/none' is not a directory" "$work/none" true

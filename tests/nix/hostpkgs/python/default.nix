@@ -50,18 +50,6 @@ let
       buildPythonPackage = build python;
       buildPythonApplication = build python;
       pytestCheckHook = final.pytest;
-      # Where a file is can't be told from its name here: it is looked up.
-      fetchPypi =
-        {
-          pname,
-          version,
-          hash,
-          ...
-        }:
-        let
-          wheel = wheels.others."${lib.replaceStrings [ "_" ] [ "-" ] pname}-${version}";
-        in
-        host.fetch (wheel // { sha256 = hash; });
     }
     // lib.mapAttrs (
       pname: wheel:
