@@ -1,5 +1,5 @@
-# The files in the home directory that a shell and Claude Code read: their texts, by their paths in
-# the image, where the home directory is made of etc/skel.
+# The files in the home directory that Claude Code reads: their texts, by their paths in the image,
+# where the home directory is made of etc/skel.
 {
   lib,
   # The subagents, each with the configuration of the server that it alone has.
@@ -16,10 +16,6 @@ lib.mapAttrs' (
   name: agent: lib.nameValuePair "etc/skel/.claude/agents/${name}.md" (agentFile name agent)
 ) subagents
 // {
-  "etc/skel/.bashrc" = ''
-    PS1='\[\e[1m\]sandbox\[\e[0m\] \w \$ '
-  '';
-
   # Whoever starts a sandbox has been asked all of this on the host: a client asks it again in each
   # new home directory.
   "etc/skel/.claude.json" = builtins.toJSON (

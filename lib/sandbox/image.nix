@@ -55,6 +55,7 @@ pkgs.dockerTools.streamLayeredImage {
   extraCommands = ''
     mkdir -p etc/skel etc/ssl/certs home usr/bin var
     mkdir -m 1777 home/sandbox tmp var/tmp workspace
+    install -m 644 ${./etc/bashrc} etc/skel/.bashrc
     ln -s /bin/env usr/bin/env
     ln -s ${certificates} etc/ssl/certs/ca-bundle.crt
     ln -s ${certificates} etc/ssl/certs/ca-certificates.crt

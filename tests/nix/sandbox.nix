@@ -155,6 +155,7 @@ in
       expected = profiles.base // {
         name = "own";
         packages = [ ];
+        env = { };
       };
     };
     testProfileOfWrapixIsTakenAsItIs = {
@@ -180,7 +181,7 @@ in
             email = "a@example.com";
           };
         }).profile.env;
-      expected = {
+      expected = profiles.base.env // {
         GIT_AUTHOR_NAME = "A. Developer";
         GIT_AUTHOR_EMAIL = "a@example.com";
         GIT_COMMITTER_NAME = "A. Developer";
