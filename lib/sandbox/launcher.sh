@@ -232,17 +232,18 @@ load() {
 # also older ones of the same name.
 loaded=localhost/tmux-debug-sandbox
 remove_images() {
-	local image=$1 driver=$2 tag others other
-	while IFS= read -r tag; do
-		mapfile -t others < <(podman images --format '{{.Repository}}:{{.Tag}}' \
-			--filter "reference=$loaded-*:$tag")
+	local image=$1 driver=$2 other tag names
+	mapfile -t names < <(podman images --format '{{.Repository}}:{{.Tag}}' \
+		--filter "reference=$loaded*")
+	for other in "${names[@]}"; do
+		tag=${other##*:}
+		[[ $other == "$loaded"-* && " ${names[*]} " == *" $loaded:$tag "* ]] || continue
 		if compgen -G "/nix/store/$tag-*" >/dev/null; then
-			other=${others[0]-}
 			[[ $driver == vfs && $other != "$image" && ${other%:*} == "${image%:*}" ]] || continue
 		fi
 		# It may be in use.
-		podman rmi "$loaded:$tag" "${others[@]}" >/dev/null 2>&1 || true
-	done < <(podman images --filter "reference=$loaded" --format '{{.Tag}}')
+		podman rmi "$loaded:$tag" "$other" >/dev/null 2>&1 || true
+	done
 }
 
 main() {
