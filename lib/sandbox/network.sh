@@ -78,8 +78,12 @@ close_network() {
 
 # Says in a few words what can be reached.
 describe_network() {
-	if [[ $network != none ]]; then
-		echo "the network is ${network:-open}"
+	local word chosen=$network
+	for word in "${more[@]}"; do
+		[[ $word != --@(net|network)=* ]] || chosen=${word#*=}
+	done
+	if [[ $chosen != none ]]; then
+		echo "the network is ${chosen:-open}"
 	elif ((${#hosts[@]} + ${#secrets[@]})); then
 		echo "the network is closed but for $(((${#hosts[@]}) / 2 + ${#secrets[@]} / 6)) hosts"
 	else

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -121,6 +122,22 @@ def test_package_builds_with_nixpkgs_own_functions(nix_env: dict[str, str]) -> N
     """With the wheels of the SDK, and an idna of 2026."""
     package = f"pkgs.callPackage {ROOT}/lib/mcp/tmux/mcp-server.nix {{ }}"
     assert built(nix_env, f"let package = {package}; in [ package package.tests.demo ]")
+
+
+def test_environment_of_a_shell_has_its_libraries(nix_env: dict[str, str]) -> None:
+    shell = """pkgs.mkShell {
+      buildInputs = [ (pkgs.runCommand "library" { } "mkdir -p $out/include $out/lib") ];
+      GREETING = "hello\nfrom the shell";
+      shellHook = "exit 1";
+    }"""
+    (made,) = built(
+        nix_env, f"import {ROOT}/lib/sandbox/shell.nix {{ inherit pkgs; shells = [ ({shell}) ]; }}"
+    )
+    lines = Path(made, "shell-environment").read_text().split("\0")
+    found = dict(line.split("=", 1) for line in lines if line)
+    assert found["GREETING"] == "hello\nfrom the shell"
+    assert re.search(r"-isystem /nix/store/\w+-library/include", found["NIX_CFLAGS_COMPILE"])
+    assert found.keys().isdisjoint({"HOME", "TMPDIR", "shellHook", "buildInputs", "stdenv"})
 
 
 def test_sandbox_built_with_nixpkgs_own_functions_runs(nix_env: dict[str, str]) -> None:

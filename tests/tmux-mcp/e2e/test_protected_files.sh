@@ -152,18 +152,10 @@ equal "$(<"$ws/.git")" "gitdir: ../main/.git/modules/ws"
 contains "$(<"$work/errors")" "git will not work in the sandbox: the repository is outside the project, at '$work/main/.git/modules/ws'."
 rm "$ws/.git"
 
-# Runs a command in a sandbox at a terminal, and sets `shown` to what a person sees afterwards.
+# Runs a command in a sandbox at a terminal, and sets `shown` to what a person sees before the next prompt.
 at_terminal() {
-	local terminal tries
-	: >"$work/terminal"
-	SHELL=/bin/bash script -qefc "'$SANDBOX_BASE' '$ws' bash -c '$1'; echo ended; sleep 60" /dev/null </dev/null >"$work/terminal" &
-	terminal=$!
-	for ((tries = 0; tries < 400; tries++)); do
-		[[ $(<"$work/terminal") != *ended*"$2"* ]] || break
-		sleep 0.05
-	done
-	kill "$terminal"
-	shown=$(<"$work/terminal")
+	shown=$(SHELL=/bin/bash script -qefc "'$SANDBOX_BASE' '$ws' bash -c '$1'; echo the next prompt" /dev/null </dev/null)
+	shown=${shown%the next prompt*}
 	contains "$shown" "$2"
 }
 
@@ -189,7 +181,7 @@ own "$ws"
 truncate -s 1T "$ws/.envrc"
 in_sandbox "$ws" true
 rm "$ws/.envrc"
-at_terminal "touch src/new; rm src/new" ended
+at_terminal "touch src/new; rm src/new; echo done" "done"
 lacks "$shown" "since the sandbox started"
 
 # A link into the store, as modules for Nix make, is no hindrance. What comes in its place is told.

@@ -18,7 +18,8 @@ at_terminal() {
 
 # Where one is, and how to leave. A command that is given is not told that.
 shown=$(at_terminal "$SANDBOX_BASE $ws" 'echo $((6 * 7))' exit)
-contains "$shown" "tmux-debug-sandbox: $ws is /workspace; the network is open; nothing is protected; \`exit\` leaves."
+contains "$shown" "tmux-debug-sandbox: $ws is /workspace; the"
+contains "$shown" "; nothing is protected; \`exit\` leaves."
 contains "$shown" $'sandbox\e[0m /workspace $ '
 contains "$shown" 42
 lacks "$(at_terminal "$SANDBOX_BASE $ws echo hello")" "is /workspace"
