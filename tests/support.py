@@ -50,7 +50,7 @@ from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
-from tmux_debug_mcp.tools.toolset import choose
+from tmux_debug_mcp.tools.toolset import Outcome, choose
 from tmux_debug_mcp.vt.rows import NOTE
 
 T = TypeVar("T")
@@ -538,3 +538,14 @@ class User:
             self.tmux("show-options", "-w", "-t", f"={session}:"),
         ]
         return [*found, self.tmux("list-panes", "-s", "-t", f"={session}:", "-F", mine)]
+
+
+def with_result(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record with how the call came out, as a server writes it."""
+    if "error" in fields:
+        came: dict[str, Any] = {"result": "failed", "failed": True}
+    elif isinstance(fields.get("reason"), str):
+        came = Outcome(fields["reason"], fields.get("exit_code"), fields.get("signal")).record
+    else:
+        came = {"result": "ok", "failed": False}
+    return {**came, **fields}

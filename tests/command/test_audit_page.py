@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+from support import with_result
 
 from tmux_debug_mcp.viewing.audits import Parser, Record
 from tmux_debug_mcp.viewing.filters import PaneNames
@@ -439,7 +440,7 @@ def test_reason_of_a_failed_call_can_be_read_in_the_list(
     page_of: Callable[..., Page], width: int
 ) -> None:
     reason = "Pane 'nosuchpane' not found. Use tmux_list_panes to see active panes."
-    refused = {"command": "make " + "x" * 200, "ok": False, "error": reason}
+    refused = {"command": "make " + "x" * 200, "error": reason}
     page = page_of({"command": "a"}, refused, refused, {"command": "z"})
     page.tab.set_viewport_size({"width": width, "height": 700})
     try:
@@ -494,9 +495,9 @@ def page_of(desk: Page, shell: Shell, tmp_path: Path) -> Callable[..., Page]:
     """Return what opens the page of these facts, each a record, with all else as usual."""
 
     def page_of(*records: dict[str, object]) -> Page:
-        usual = {"ts": "2026-01-30T10:15:46.120Z", "tool": "run", "ok": True}
+        usual = {"ts": "2026-01-30T10:15:46.120Z", "tool": "run"}
         (tmp_path / "a.jsonl").write_text(
-            "".join(json.dumps({**usual, **facts}) + "\n" for facts in records)
+            "".join(json.dumps(with_result({**usual, **facts})) + "\n" for facts in records)
         )
         shell.out("audit", "--html", "page.html", "a.jsonl")
         return desk.open(tmp_path / "page.html")
@@ -555,13 +556,13 @@ def recorded(desk: Page, tmp_path: Path) -> Callable[..., Page]:
     """
 
     def recorded(returned: Sequence[str], printed: Sequence[tuple[float, str]] = ()) -> Page:
-        usual = {"tool": "run", "ok": True, "pane_id": "web", "run": RUN, "command": "make"}
+        usual = {"tool": "run", "pane_id": "web", "run": RUN, "command": "make"}
         parser = Parser(Path("a.jsonl"))
         records: list[Record] = []
         for second, text in enumerate(returned):
             (tmp_path / f"{second}.txt").write_text(text)
             ts = f"2026-01-30T10:{15 + second // 60}:{second % 60:02d}Z"
-            line = json.dumps({"ts": ts, **usual, "capture": f"{second}.txt"})
+            line = json.dumps(with_result({"ts": ts, **usual, "capture": f"{second}.txt"}))
             found = parser.feed(line.encode() + b"\n")
             records += [one for one in found if isinstance(one, Record)]
         lines = [json.dumps({"version": 2, "width": 80, "height": 24})]
@@ -575,10 +576,10 @@ def recorded(desk: Page, tmp_path: Path) -> Callable[..., Page]:
 
 def test_page_and_table_show_the_same_times(desk: Page, tmp_path: Path) -> None:
     lines = [
-        {"ts": "2026-01-30T10:15:46.000Z", "tool": "list_panes", "duration_ms": 1, "ok": True},
-        {"ts": "2026-01-30T10:16:16.000Z", "tool": "wait", "duration_ms": 30000, "ok": True},
+        {"ts": "2026-01-30T10:15:46.000Z", "tool": "list_panes", "duration_ms": 1},
+        {"ts": "2026-01-30T10:16:16.000Z", "tool": "wait", "duration_ms": 30000},
     ]
-    data = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+    data = "".join(f"{json.dumps(with_result(line))}\n" for line in lines).encode()
     records = [one for one in Parser(tmp_path).feed(data) if isinstance(one, Record)]
     write(records, tmp_path / "page.html", "a")
     file = io.BytesIO()
@@ -804,7 +805,7 @@ def test_record_of_any_types_breaks_no_view(page_of: Callable[..., Page]) -> Non
 
 
 def test_large_audit_opens_with_few_elements(desk: Page, shell: Shell, tmp_path: Path) -> None:
-    record = {"tool": "send_keys", "pane_id": "debug-1", "duration_ms": 3.5, "ok": True}
+    record = {"tool": "send_keys", "pane_id": "debug-1", "duration_ms": 3.5}
     with open(tmp_path / "large.jsonl", "w", encoding="utf-8") as file:
         for number in range(20_000):
             seconds = f"{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}"

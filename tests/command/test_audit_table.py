@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from nursery import Copy
 from sessions import fenced
-from support import PATIENCE_S, ask_until
+from support import PATIENCE_S, ask_until, with_result
 from wire import Server
 
 from tmux_debug_mcp.verbs.parsing import parser_of
@@ -37,8 +37,8 @@ SHOWN = r"\x1b]0;owned\x07\x1b[2J\x9b31m\u202edlrow\r\n[red]x[/red]\x1b[?1049h"
 def record(second: int, tool: str = "run", **fields: object) -> str:
     """Return a line of an audit, of 30 January 2026, 10:15:SECOND UTC."""
     ts = f"2026-01-30T10:15:{second:02d}.120Z"
-    facts = {"duration_ms": 1.9, "ok": True}
-    return json.dumps({"ts": ts, "tool": tool, **facts, **fields}, separators=(",", ":")) + "\n"
+    facts = with_result({"ts": ts, "tool": tool, "duration_ms": 1.9, **fields})
+    return json.dumps(facts, separators=(",", ":")) + "\n"
 
 
 def ran(second: int, command: str) -> str:
@@ -82,7 +82,6 @@ DOCUMENTED = "".join(
             pane_id="web",
             keys=["C-c"],
             duration_ms=0.2,
-            ok=False,
             error="Pane 'web' not found. Use tmux_list_panes to see active panes.",
         ),
         record(
@@ -216,7 +215,7 @@ def test_plain_lines_are_whole_and_aligned(shell: Shell, audit: Path) -> None:
     long = "x" * 5000
     audit.write_text(
         record(1, command=long, pane_id="漢字", duration_ms=7_325_000)
-        + record(2, command="a\tb", ok=False, error="no")
+        + record(2, command="a\tb", error="no")
     )
 
     assert shell.out("audit", "audit.log") == (
@@ -231,7 +230,7 @@ def test_directory_stands_where_it_changes(shell: Shell, audit: Path) -> None:
         record(1, command="a", cwd=home)
         + record(2, command="b")
         + record(3, command="c", cwd=f"{home}/")
-        + record(4, command="d", cwd=missing, ok=False, error="no")
+        + record(4, command="d", cwd=missing, error="no")
         + record(5, command="e", cwd=home)
         + record(6, command="f", cwd=other)
         + record(7, command="g", cwd=other)
@@ -263,7 +262,7 @@ def test_times_are_local(shell: Shell, audit: Path) -> None:
 def test_filters_choose(shell: Shell, audit: Path) -> None:
     created = record(1, "create_pane", command="cat", pane_id="debug-1", name="web")
     sent = record(2, "send_keys", keys="a", pane_id="debug-1")
-    failed = record(3, "send_keys", keys="b", pane_id="web", ok=False, error="no")
+    failed = record(3, "send_keys", keys="b", pane_id="web", error="no")
     other = record(4, command="ls", pane_id="debug-2", caller="bash (pid 4711)")
     crashed = record(5, pane_id="debug-3", command="./a.out", reason="done", signal="SIGSEGV")
     audit.write_text(created + sent + failed + other + crashed)
@@ -540,7 +539,7 @@ class TestInTerminal:
         late = record(3, "kill_pane", pane_id="debug-12").replace("01-30", "02-01")
         audit.write_text(
             record(1, "create_pane", pane_id="debug-1", name="web", command="make " * 20)
-            + record(2, ok=False, error="It is not there.", command="ls", caller="me")
+            + record(2, error="It is not there.", command="ls", caller="me")
             + late
         )
 
@@ -578,7 +577,12 @@ class TestInTerminal:
     @pytest.mark.parametrize("columns", [12, 20, 39, 40, 59, 60, 200])
     def test_table_fits_any_width(self, shell: Shell, audit: Path, columns: int) -> None:
         audit.write_text(
-            record(1, pane_id="debug-1", command="make " * 20, ok=False, error="no " * 99)
+            record(
+                1,
+                pane_id="debug-1",
+                command="make " * 20,
+                error="no " * 99,
+            )
         )
 
         seen = in_terminal(shell, "audit.log", columns=columns)
@@ -587,7 +591,7 @@ class TestInTerminal:
         assert max(len(line) for line in drawn(seen)) <= columns
 
     def test_colours_may_be_unwanted(self, shell: Shell, audit: Path) -> None:
-        audit.write_text(record(1, command="a", ok=False, error="no"))
+        audit.write_text(record(1, command="a", error="no"))
 
         assert not re.search(r"\x1b\[[0-9;]*3[0-9]", in_terminal(shell, "audit.log", NO_COLOR="1"))
         assert "\x1b" not in in_terminal(shell, "audit.log", TERM="dumb")
@@ -612,7 +616,7 @@ class TestInTerminal:
     "field", ["tool", "pane_id", "caller", "error", "command", "name", HOSTILE]
 )
 def test_nothing_hostile_reaches_the_terminal(shell: Shell, audit: Path, field: str) -> None:
-    facts: dict[str, object] = {"ok": False, field: HOSTILE}
+    facts: dict[str, object] = {"error": "no", field: HOSTILE}
     audit.write_text(record(1, str(facts.pop("tool", "create_pane")), **facts))
 
     plain = shell.out("audit", "audit.log")

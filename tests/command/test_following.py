@@ -307,7 +307,7 @@ def test_follower_that_is_gone_is_on_record(
 
     texts = ask_until(lambda: records.read_text().splitlines(), lambda texts: len(texts) == 2)
     record = json.loads(texts[1])
-    assert (record["tool"], record["follow"], record["ok"]) == ("wait", True, False)
+    assert (record["tool"], record["follow"], record["failed"]) == ("wait", True, True)
 
 
 def test_lines_are_followed_until_the_pane_ends(shell: Shell, server: Server) -> None:

@@ -1075,7 +1075,7 @@ def test_people_and_callers_are_on_record(
     assert lines[1]["caller"].endswith(f"(pid {os.getpid()})")
     assert lines[2]["pane_id"] == "debug-1"
     assert lines[2]["caller"]
-    assert [line["ok"] for line in lines[:4]] == [True, True, True, False]
+    assert [line["failed"] for line in lines[:4]] == [False, False, False, True]
     assert "hunter2" not in records.read_text()
 
 

@@ -40,7 +40,13 @@ async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(
 
     *_, last = records(path)
     both = ["debug-2", "debug-3"]
-    assert plain(last) == {"tool": "kill_pane", "pane_id": both, "reason": "killed", "ok": True}
+    assert plain(last) == {
+        "tool": "kill_pane",
+        "pane_id": both,
+        "reason": "killed",
+        "result": "killed",
+        "failed": False,
+    }
     created, *captures, listed, killed = records(path)[:-3]
     assert plain(created) == {
         "tool": "create_pane",
@@ -50,22 +56,25 @@ async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(
         "cwd": str(tmp_path),
         "env": ["TOKEN"],
         "timeout_s": 0,
-        "ok": True,
+        "result": "ok",
+        "failed": False,
     }
     assert plain(captures[-1]) == {
         "tool": "capture_pane",
         "pane_id": "debug-1",
         "lines": 1,
         "output_bytes": len("héllo".encode()),
-        "ok": True,
+        "result": "ok",
+        "failed": False,
     }
-    assert plain(listed) == {"tool": "list_panes", "ok": True}
+    assert plain(listed) == {"tool": "list_panes", "result": "ok", "failed": False}
     assert plain(killed) == {
         "tool": "kill_pane",
         "pane_id": "debug-1",
         "reason": "killed",
         "exit_code": 3,
-        "ok": True,
+        "result": "killed",
+        "failed": False,
     }
     for record in records(path):
         assert record["ts"].endswith("Z")
@@ -164,11 +173,11 @@ async def test_call_that_fails_is_a_record_with_its_error(
         await tools.error("capture_pane", pane_id="server", lines="many")
 
     keys, secret, unknown, wrong = records(path)[-4:]
-    assert (keys["tool"], keys["keys"], keys["ok"]) == ("send_keys", "x", False)
+    assert (keys["tool"], keys["keys"], keys["failed"]) == ("send_keys", "x", True)
     assert keys["error"].startswith("Pane 'server' exited with code 3")
     assert (secret["secret"], "keys" in secret) == (True, False)
-    assert (unknown["tool"], unknown["ok"]) == ("nothing", False)
-    assert set(plain(unknown)) == {"tool", "ok", "error"}
+    assert (unknown["tool"], unknown["failed"]) == ("nothing", True)
+    assert set(plain(unknown)) == {"tool", "result", "failed", "error"}
     assert (
         wrong["error"] == "Parameter 'lines' is \"many\". It must be a whole number of at least 1."
     )
@@ -186,7 +195,11 @@ async def test_cancelled_call_is_on_record_with_the_pane_that_it_made(
         assert [pane.id for pane in tools.engine.panes] == ["debug-1"]
 
     [record] = records(path)
-    assert (record["tool"], record["pane_id"], record["ok"]) == ("create_pane", "debug-1", True)
+    assert (record["tool"], record["pane_id"], record["failed"]) == (
+        "create_pane",
+        "debug-1",
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,7 +232,7 @@ async def test_secrets_in_the_wrong_place_are_nowhere(
         error = await tools.error(tool, **arguments)
 
     assert "hunter2" not in error + path.read_text()
-    assert records(path)[0]["ok"] is False
+    assert records(path)[0]["failed"]
 
 
 async def test_refused_call_is_on_record_with_the_arguments_that_its_tool_takes(
@@ -233,8 +246,9 @@ async def test_refused_call_is_on_record_with_the_arguments_that_its_tool_takes(
         await tools.error("send_keys", pane_id="web", keys="x", secret=None)
         await tools.error("send_keys", pane_id="debug-7", keys="x", secret=True)
 
+    facts = {"tool", "result", "failed", "error"}
     given = [
-        {name: fact for name, fact in plain(record).items() if name not in ("tool", "ok", "error")}
+        {name: fact for name, fact in plain(record).items() if name not in facts}
         for record in records(path)
     ]
     assert given == [
@@ -254,7 +268,7 @@ async def test_toolsets_that_type_keep_text_off_the_record_of_a_misspelt_call(
         await tools.error("tmux_send_keys", target="x", keys="hunter2", hidden=True)
 
     assert "hunter2" not in path.read_text()
-    assert [record["ok"] for record in records(path)] == [False, False]
+    assert [record["failed"] for record in records(path)] == [True, True]
 
 
 async def test_numbers_and_texts_of_any_size_are_on_record(
@@ -292,7 +306,7 @@ async def test_secret_that_can_not_be_typed_is_nowhere(
 
     assert "hunter2" not in error
     assert "hunter2" not in path.read_text()
-    assert records(path)[-1]["ok"] is False
+    assert records(path)[-1]["failed"]
 
 
 async def test_two_servers_share_a_file_without_a_torn_line(
@@ -389,17 +403,17 @@ async def test_every_toolset_is_on_record_by_its_own_ids(
         await tools.blocks("tmux_read_pane", target="@2")
         await tools.error("tmux_kill", target="nobody")
 
-    shown = [(record["tool"], record.get("pane_id"), record["ok"]) for record in records(path)]
+    shown = [(record["tool"], record.get("pane_id"), record["failed"]) for record in records(path)]
     run = archive.run
     assert shown == [
-        ("create_tab", "@1", True),
-        ("execute_command", "@1", True),
-        ("close_tab", "@1", True),
-        ("read_logs_from_tab", f"{run}/@1", True),
-        ("createSession", "../x [*]/y", True),
-        ("getContent", "../x [*]/y", True),
-        ("read_pane", "%2", True),
-        ("kill", None, False),
+        ("create_tab", "@1", False),
+        ("execute_command", "@1", False),
+        ("close_tab", "@1", False),
+        ("read_logs_from_tab", f"{run}/@1", False),
+        ("createSession", "../x [*]/y", False),
+        ("getContent", "../x [*]/y", False),
+        ("read_pane", "%2", False),
+        ("kill", None, True),
     ]
     assert "s3cret" not in path.read_text()
     assert {file.name for file in full.iterdir()} == {

@@ -20,16 +20,16 @@ import json, re, sys
 
 records = [json.loads(line) for line in open(sys.argv[1])]
 assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", record["ts"]) for record in records), records
-kept = ("tool", "pane_id", "command", "name", "keys", "lines", "ok")
+kept = ("tool", "pane_id", "command", "name", "keys", "lines", "failed")
 rest = [{key: record[key] for key in kept if key in record} for record in records]
 rest = [record for record in rest if record["tool"] != "capture_pane"]
 assert rest == [
-    {"tool": "create_pane", "pane_id": "debug-1", "command": "echo audited; read -rs word", "name": "server", "ok": True},
-    {"tool": "send_keys", "pane_id": "debug-1", "keys": "echo logged", "ok": True},
-    {"tool": "send_keys", "pane_id": "debug-1", "ok": True},
-    {"tool": "list_panes", "ok": True},
-    {"tool": "kill_pane", "pane_id": "debug-1", "ok": True},
-    {"tool": "kill_pane", "pane_id": "debug-1", "ok": False},
+    {"tool": "create_pane", "pane_id": "debug-1", "command": "echo audited; read -rs word", "name": "server", "failed": False},
+    {"tool": "send_keys", "pane_id": "debug-1", "keys": "echo logged", "failed": False},
+    {"tool": "send_keys", "pane_id": "debug-1", "failed": False},
+    {"tool": "list_panes", "failed": False},
+    {"tool": "kill_pane", "pane_id": "debug-1", "failed": False},
+    {"tool": "kill_pane", "pane_id": "debug-1", "failed": True},
 ], rest
 assert "not found" in records[-1]["error"]
 captures = [record for record in records if record["tool"] == "capture_pane"]

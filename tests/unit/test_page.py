@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import with_result
 
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.viewing import page
@@ -35,9 +36,8 @@ def record(**fields: object) -> dict[str, object]:
         "pane_id": "debug-1",
         "command": "true",
         "duration_ms": 20.0,
-        "ok": True,
     }
-    return facts | fields
+    return with_result(facts | fields)
 
 
 def lines(*records: dict[str, object]) -> list[Record]:
@@ -93,7 +93,7 @@ def test_what_is_on_record_is_data_and_nothing_else(tmp_path: Path, hostile: str
     scripts = written(
         tmp_path,
         record(command=hostile, name=hostile, caller=hostile, pane_id=hostile, cwd=hostile),
-        record(ok=False, error=hostile, tool=hostile, capture="c.txt"),
+        record(error=hostile, tool=hostile, capture="c.txt"),
         captures=captures,
     )
 
@@ -130,7 +130,11 @@ def test_columns_say_when_where_and_how_calls_ended(tmp_path: Path) -> None:
         written(
             tmp_path,
             record(name="web"),
-            record(ts="2026-01-30T10:15:47Z", tool="capture_pane", ok=False, error="gone"),
+            record(
+                ts="2026-01-30T10:15:47Z",
+                tool="capture_pane",
+                error="gone",
+            ),
             record(ts="2026-01-30T10:15:48Z", tool="list_panes", pane_id=None, duration_ms=None),
             record(ts="2026-01-30T10:15:49Z", tool="kill_pane", pane_id="web"),
             record(ts="2026-01-30T10:15:50Z", run="20260130T101600-2", reason="done", exit_code=3),
@@ -155,7 +159,7 @@ def test_columns_say_when_where_and_how_calls_ended(tmp_path: Path) -> None:
 def test_most_common_directory_is_said_once(tmp_path: Path) -> None:
     given = ["/srv/shop", "/srv/shop/src", "/srv/shop/", "", "/opt", "/srv/shopping"]
     calls = [record(cwd=cwd) for cwd in given]
-    failed = [record(cwd="/no", ok=False)] * 3
+    failed = [record(cwd="/no", error="no")] * 3
     data = json.loads(written(tmp_path, *calls, *failed).data["data"])
 
     assert data["directory"] == "/srv/shop"

@@ -13,7 +13,7 @@ from tmux_debug_mcp.panes.looking.state import State, ended_state
 from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
-from tmux_debug_mcp.tools.toolset import READS, Answer, Toolset, started
+from tmux_debug_mcp.tools.toolset import READS, Answer, Outcome, Toolset, started
 
 _TOOLSET: Toolset[Any] = Toolset("test", lambda _engine: None, "")
 
@@ -84,8 +84,8 @@ async def test_cancelled_call_stays_cancelled_when_it_can_not_be_put_on_record(
     audited.mend_audit()
     await audited.toolbox.call("answer", {}, _report, CallerSession())
     hung, answered = records(tmp_path / "audit.log")
-    assert (hung["tool"], hung["ok"], hung["error"]) == ("hang", False, "cancelled")
-    assert (answered["tool"], answered["ok"]) == ("answer", True)
+    assert (hung["tool"], hung["failed"], hung["error"]) == ("hang", True, "cancelled")
+    assert (answered["tool"], answered["failed"]) == ("answer", False)
 
 
 @pytest.mark.parametrize("tool", ["answer", "fail"])
@@ -118,6 +118,59 @@ def test_how_a_program_ended_is_said_as_far_as_it_is_known(state: State, text: s
 
 
 def test_pane_that_has_ended_at_once_was_not_only_started() -> None:
-    assert started(State(is_running=True, runtime_s=0.1, cursor=0))["reason"] == "started"
-    assert started(ended_state(3, 0.1, 0)) == {"reason": "exited", "exit_code": 3, "signal": None}
-    assert started(ended_state(139, 0.1, 0))["signal"] == "SIGSEGV"
+    assert started(State(is_running=True, runtime_s=0.1, cursor=0)).reason == "started"
+    assert started(ended_state(3, 0.1, 0)) == Outcome("exited", exit_code=3)
+    assert started(ended_state(139, 0.1, 0)).signal == "SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("matched", Outcome("matched")),
+        ("idle", Outcome("idle")),
+        ("gone", Outcome("gone")),
+        ("at rest", Outcome("rest")),
+        ("busy", Outcome("busy")),
+        ("listens", Outcome("listens")),
+        ("awaits input", Outcome("input")),
+        ("quiet", Outcome("quiet")),
+        ("started", Outcome("started")),
+        ("shell started", Outcome("shell_started")),
+        ("done", Outcome("done")),
+        ("exited 0", Outcome("done", exit_code=0)),
+        ("exited 0", Outcome("exited", exit_code=0)),
+        ("matched", Outcome("matched", exit_code=0)),
+        # To be killed is what was asked for.
+        ("killed", Outcome("killed", signal="SIGHUP")),
+    ],
+)
+def test_call_that_came_out_as_it_should(words: str, outcome: Outcome) -> None:
+    assert outcome.record.items() >= {"result": words, "failed": False}.items()
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("exited 3", Outcome("done", exit_code=3)),
+        ("killed by SIGSEGV", Outcome("done", exit_code=139, signal="SIGSEGV")),
+        ("killed by SIGRTMIN+3", Outcome("exited", signal="SIGRTMIN+3")),
+        # The program has failed, whatever was waited for.
+        ("exited 7", Outcome("matched", exit_code=7)),
+        ("timed out", Outcome("timed_out", exit_code=130, signal="SIGINT")),
+        ("timed out", Outcome("running")),
+        ("timed out", Outcome("shell_interrupted")),
+        ("interrupted", Outcome("interrupted", exit_code=130, signal="SIGINT")),
+        ("stopped", Outcome("stopped")),
+        ("not sent", Outcome("not_sent")),
+        ("flooded", Outcome("flooded")),
+        ("given up", Outcome("given_up")),
+        ("shell ended", Outcome("shell_ended")),
+        ("replaced", Outcome("replaced")),
+        # What was waited for has not come; or nobody knows how the program ended.
+        ("no match", Outcome("input", missed="no match")),
+        ("ended early", Outcome("exited", exit_code=0, missed="ended early")),
+        ("ended", Outcome("exited")),
+    ],
+)
+def test_call_that_failed(words: str, outcome: Outcome) -> None:
+    assert outcome.record.items() >= {"result": words, "failed": True}.items()

@@ -43,7 +43,7 @@ from tmux_debug_mcp.vt.steps import confirmation, steps
 from .captures import MAX_CHARACTERS, capture, check_cursor
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
 from .results import NOT_SENT, has_ended, meta, observed, ran, row, status
-from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, compact
+from .toolset import CREATES, DESTROYS, READS, Answer, Outcome, Toolset, came_out, compact
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each program "
@@ -184,8 +184,9 @@ def _not_sent(sending: Sending, answer: Answer) -> Answer:
     """Return an answer with the reason that a step was not sent, if none was that it stopped."""
     if not sending.why_not or answer.meta.get("reason") == Reason.STOPPED:
         return answer
-    reason = {"reason": NOT_SENT}
-    return replace(answer, meta={**answer.meta, **reason}, outcome={**answer.outcome, **reason})
+    meta = {**answer.meta, "reason": NOT_SENT}
+    outcome = answer.outcome and replace(answer.outcome, reason=NOT_SENT)
+    return replace(answer, meta=meta, outcome=outcome)
 
 
 def _conditions(
@@ -396,7 +397,7 @@ async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane)
         first,
         blocks=[f"Killed {len(named)} panes", statuses],
         pane_id=[pane.id for pane in named],
-        outcome={"reason": "killed"},
+        outcome=Outcome("killed"),
     )
 
 

@@ -129,12 +129,12 @@ class Records:
                 record["output_bytes"] = len(answer.output.encode())
             if "cursor" in answer.meta:
                 record["cursor"] = answer.meta["cursor"]
-            record |= {key: fact for key, fact in answer.outcome.items() if fact is not None}
         record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
-        record["ok"] = error is None
         if error is not None:
-            record["error"] = error
-        return record
+            return record | {"result": "failed", "failed": True, "error": error}
+        if answer and answer.outcome:
+            return record | answer.outcome.record
+        return record | {"result": "ok", "failed": False}
 
 
 def _secret_lines(arguments: Arguments) -> list[str]:

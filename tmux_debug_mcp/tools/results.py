@@ -198,9 +198,22 @@ def observed(
         meta=facts,
         pane_id=first.pane.id,
         output="\n".join(texts),
-        outcome=came_out(reason, first.state),
+        outcome=came_out(reason, first.state, missed=_missed(first, conditions)),
         shown={one.pane: one.shown for one in reports},
     )
+
+
+def _missed(report: Report, conditions: Conditions) -> str:
+    """Return what a call waited for and did not get, for the record; "" if it got that."""
+    if report.reason not in (Reason.INPUT, Reason.EXITED):
+        return ""
+    if conditions.gone is not None:
+        return "not gone"
+    # A call that sends keys is at rest then, as it should be.
+    if report.was_for_match and not (conditions.is_for_rest and conditions.pattern is None):
+        return "no match"
+    is_for_more = conditions.idle_s is not None or conditions.port is not None
+    return "ended early" if is_for_more and report.reason is Reason.EXITED else ""
 
 
 def _observed_status(report: Report, conditions: Conditions, remark: str | None) -> str:

@@ -25,7 +25,7 @@ from tmux_debug_mcp.vt.steps import steps
 
 from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES, argument, short_name, string
 from .own_server import OwnServer
-from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, may_kill
+from .toolset import CREATES, DESTROYS, READS, Answer, Outcome, Toolset, came_out, may_kill
 
 _TARGETS = (
     "Targets are tmux's: 'work', 'work:0', 'work:logs.1', or ids such as $0, @1, %3, which are "
@@ -143,11 +143,7 @@ def _created(text: str, made: Made) -> Answer:
     if made.is_gone:
         text += "; its command has already ended"
     has_ended = made.is_gone or made.exit_code is not None or made.signal is not None
-    outcome = {
-        "reason": "exited" if has_ended else "started",
-        "exit_code": made.exit_code,
-        "signal": made.signal,
-    }
+    outcome = Outcome("exited" if has_ended else "started", made.exit_code, made.signal)
     return Answer([text], pane_id=made.pane_id, outcome=outcome)
 
 
@@ -191,7 +187,7 @@ async def kill(
         row = find_pane(rows, target)
     state = await server.kill(kind, row)
     pane_id = row.pane_id if kind == "pane" else None
-    outcome = came_out("killed", state) if state else {"reason": "killed"}
+    outcome = came_out("killed", state) if state else Outcome("killed")
     return Answer([f"Killed {kind} '{target}'."], pane_id=pane_id, outcome=outcome)
 
 

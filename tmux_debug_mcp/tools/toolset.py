@@ -53,8 +53,8 @@ class Answer:
         pane_id: The pane, or the panes, that the call was about.
         output: The part of the blocks that a program in a pane printed; None when there is none.
         image: A PNG to add as another block.
-        outcome: How the call came out, for the record; see `came_out`. Empty if it neither waited
-            nor started, ran or ended something.
+        outcome: How the call came out, for the record. None if it neither waited nor started, ran
+            or ended something.
         shown: What it shows of panes. The caller's session notes that when it is handed out.
     """
 
@@ -63,23 +63,91 @@ class Answer:
     pane_id: str | Sequence[str] | None = None
     output: str | None = None
     image: bytes | None = None
-    outcome: Mapping[str, Any] = field(default_factory=dict)
+    outcome: "Outcome | None" = None
     shown: Mapping[Readable, Shown] = field(default_factory=dict)
 
 
-def came_out(reason: str, state: State, exit_code: int | None = None) -> Mapping[str, Any]:
-    """Return how a call came out: by a Reason or a reason of ours.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call came out, as the record says it.
+
+    Attributes:
+        reason: A Reason, or one of `started`, `busy`, `killed` and `not_sent`.
+        exit_code: That of the program in the pane, or of the command that ran there.
+        signal: The signal that ended it.
+        missed: What a wait was for and did not get, in a few words; "" if it got that.
+    """
+
+    reason: str
+    exit_code: int | None = None
+    signal: str | None = None
+    missed: str = ""
+
+    @property
+    def failure(self) -> str:
+        """How the call, its program or its wait failed, in a few words; "" if none did."""
+        if self.reason == "killed":  # as the call asked
+            return ""
+        if self.reason in _FAILURES:
+            return self._words
+        if self.signal:
+            return f"killed by {self.signal}"
+        if self.exit_code:
+            return f"exited {self.exit_code}"
+        if self.missed:
+            return self.missed
+        # Nobody knows how the program ended.
+        return "ended" if self.reason == Reason.EXITED and self.exit_code is None else ""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The fields of a record that say it: in words, whether it is a failure, and the facts."""
+        words = self.failure or self._words
+        if words == self._words and self.exit_code == 0 and self.reason in _ENDS:
+            words = "exited 0"
+        facts = {"reason": self.reason, "exit_code": self.exit_code, "signal": self.signal}
+        return {
+            "result": words,
+            "failed": bool(self.failure),
+            **{name: fact for name, fact in facts.items() if fact is not None},
+        }
+
+    @property
+    def _words(self) -> str:
+        return _WORDS.get(self.reason, self.reason.replace("_", " "))
+
+
+# Reasons by which a call failed, whatever the program did.
+_FAILURES = frozenset(
+    {Reason.TIMED_OUT, Reason.RUNNING, Reason.HELD, Reason.LATE, Reason.SHELL_INTERRUPTED}
+    | {Reason.STOPPED, Reason.INTERRUPTED, Reason.FLOODED, Reason.GIVEN_UP, Reason.SHELL_ENDED}
+    | {Reason.REPLACED, "not_sent"}
+)
+_ENDS = (Reason.DONE, Reason.EXITED)
+# Words for reasons whose names are not words.
+_WORDS: Mapping[str, str] = {
+    Reason.REST: "at rest",
+    Reason.INPUT: "awaits input",
+    Reason.BACK: "not gone",
+    **dict.fromkeys(
+        (Reason.RUNNING, Reason.HELD, Reason.LATE, Reason.SHELL_INTERRUPTED), "timed out"
+    ),
+}
+
+
+def came_out(reason: str, state: State, exit_code: int | None = None, missed: str = "") -> Outcome:
+    """Return how a call came out that left a pane in this state.
 
     `exit_code` is that of what ran in the pane, if it was not the pane's own program.
     """
-    if exit_code is None:
-        exit_code = state.exit_code
-    return {"reason": reason, "exit_code": exit_code, "signal": state.signal}
+    return Outcome(
+        reason, state.exit_code if exit_code is None else exit_code, state.signal, missed
+    )
 
 
-def started(state: State) -> Mapping[str, Any]:
+def started(state: State) -> Outcome:
     """Return the outcome of a call that made a pane and did not wait for more."""
-    return came_out("started" if state.is_running else "exited", state)
+    return came_out("started" if state.is_running else Reason.EXITED, state)
 
 
 def ask_a_person(pane: Readable) -> str:
@@ -94,10 +162,10 @@ def json_answer(
     pane_id: str | None,
     result: Mapping[str, Any],
     output: str | None = None,
-    outcome: Mapping[str, Any] | None = None,
+    outcome: Outcome | None = None,
 ) -> Answer:
     """Return an answer whose one block is compact JSON."""
-    return Answer([compact(result)], pane_id=pane_id, output=output, outcome=outcome or {})
+    return Answer([compact(result)], pane_id=pane_id, output=output, outcome=outcome)
 
 
 def compact(value: object) -> str:

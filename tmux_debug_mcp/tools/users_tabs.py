@@ -21,7 +21,7 @@ from tmux_debug_mcp.tmux.targets import PaneRow
 from tmux_debug_mcp.tmux.users_server import MAX_COMMAND_BYTES, UsersServer, escaped
 from tmux_debug_mcp.vt.steps import INTERRUPT, Keystrokes, command_lines
 
-from .toolset import Answer, json_answer
+from .toolset import Answer, Outcome, json_answer
 
 TAB_ID = re.compile(r"@\d+")
 MAX_LOG_CHARACTERS = 400_000
@@ -65,7 +65,7 @@ class UsersTabs:
             remarks.append("The user's tmux decides whether shells are login shells.")
         windows = {row.window_id: row.window_name for row in await server.rows()}
         result = {"window_id": made.window_id, "name": windows.get(made.window_id, "")}
-        outcome = {"reason": "exited" if made.is_gone else "started"}
+        outcome = Outcome("exited" if made.is_gone else "started")
         return json_answer(made.window_id, noted(result, remarks), outcome=outcome)
 
     def _session_for_tabs(self, rows: Sequence[PaneRow]) -> PaneRow:
@@ -166,7 +166,7 @@ class UsersTabs:
         """
         row = await self._tab(window_id)
         await self._server.kill("window", row)
-        return json_answer(row.window_id, {"success": True}, outcome={"reason": "killed"})
+        return json_answer(row.window_id, {"success": True}, outcome=Outcome("killed"))
 
     async def refuse(self, window_id: str, reason: str) -> NoReturn:
         """Refuse a call that needs a log, with a ToolError."""

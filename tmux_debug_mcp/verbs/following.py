@@ -35,7 +35,7 @@ from tmux_debug_mcp.tools.arguments import Parser, parameters_of
 from tmux_debug_mcp.tools.captures import MAX_CHARACTERS
 from tmux_debug_mcp.tools.debug_arguments import CapturePane, Wait
 from tmux_debug_mcp.tools.records import Call, Records
-from tmux_debug_mcp.tools.toolset import Answer
+from tmux_debug_mcp.tools.toolset import Answer, Outcome
 from tmux_debug_mcp.vt.rows import Gap, Line
 
 from .answers import DONE, GONE, OTHERWISE, TIMED_OUT, Output, refused
@@ -87,7 +87,7 @@ async def answer(
                 raise CursorError(given.since, pane.log.size)
         timeout_s = given.timeout_s if "timeout_s" in request.arguments else None
         status = await follow(Teller(caller, request.every_s), panes, given, timeout_s)
-        return Answer([], outcome={"reason": _REASONS[status]})
+        return Answer([], outcome=Outcome(_REASONS[status]))
 
     def text_for(error: ToolError) -> str:
         return error.text_for({}, {}, engine.names_for(request.arguments["pane_id"]))

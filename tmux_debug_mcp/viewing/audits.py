@@ -8,7 +8,6 @@ reading goes on. A file that begins with several of them is no audit.
 import heapq
 import json
 import os
-import re
 import select
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,42 +35,9 @@ _MAX_TIME_S = 253_402_214_400.0
 # `reason`, since `signal` may be an argument, too.
 _FACTS = frozenset(
     {"ts", "run", "tool", "caller", "pane_id", "output_bytes", "capture", "cursor"}
-    | {"duration_ms", "ok", "error"}
+    | {"duration_ms", "result", "failed", "error"}
 )
 _OUTCOME = frozenset({"reason", "exit_code", "signal"})
-# Results in words, by reason. These are failures, whatever the pane's program did.
-_FAILURES = {
-    "timed_out": "timed out",
-    "running": "timed out",
-    "held": "timed out",
-    "late": "timed out",
-    "shell_interrupted": "timed out",
-    "stopped": "stopped",
-    "interrupted": "interrupted",
-    "not_sent": "not sent",
-    "flooded": "flooded",
-    "given_up": "given up",
-    "shell_ended": "shell ended",
-    "replaced": "replaced",
-}
-# These are failures only if the program failed.
-_SUCCESSES = {
-    "done": "done",
-    "matched": "matched",
-    "gone": "gone",
-    "idle": "idle",
-    "rest": "at rest",
-    "busy": "busy",
-    "input": "awaits input",
-    "listens": "listens",
-    "started": "started",
-    "shell_started": "shell started",
-}
-# Arguments that say what a call waits for; those of `_LINES` need a line. For the tool `wait`,
-# `stop_pattern` is another.
-_LINES = ("wait_for", "pattern")
-_CONDITIONS = (*_LINES, "idle_s", "port")
-_SIGNAL = re.compile(r"SIG[A-Z]{1,6}[0-9]?(?:\+[0-9]{1,2})?")
 # The fields that name a call's pane: the answer's, else the arguments of the toolsets.
 _PANE_FIELDS = ("pane_id", "window_id", "session", "target")
 
@@ -103,7 +69,7 @@ class Damage:
 
 
 class Result(NamedTuple):
-    """How a call came out, in a few words, which always mean a failure or never do."""
+    """How a call came out, in a few words, as the server that answered it says."""
 
     words: str
     is_failure: bool
@@ -156,7 +122,7 @@ class Record(NamedTuple):
     @property
     def arguments(self) -> Mapping[str, Any]:
         """The arguments of the call."""
-        facts = _FACTS | _OUTCOME if self._has_outcome else _FACTS
+        facts = _FACTS | _OUTCOME if "reason" in self.fields else _FACTS
         return {name: value for name, value in self.fields.items() if name not in facts}
 
     @property
@@ -180,11 +146,6 @@ class Record(NamedTuple):
         return self.ended_at - (self.duration_s or 0.0)
 
     @property
-    def is_answered(self) -> bool:
-        """The call was answered, whatever its outcome."""
-        return self.fields.get("ok") is not False
-
-    @property
     def error(self) -> str:
         """Why the call was not answered, "" if it was."""
         return _text(self.fields.get("error"))
@@ -196,54 +157,9 @@ class Record(NamedTuple):
 
     @property
     def result(self) -> Result:
-        """How the call came out: why it returned, or how its program or wait failed."""
-        if not self.is_answered:
-            return Result("failed", is_failure=True)
-        if not self._has_outcome:
-            return Result("ok", is_failure=False)
-        fields = self.fields
-        reason, exit_code = fields["reason"], fields.get("exit_code")
-        if reason == "killed":  # as the call asked
-            return Result("killed", is_failure=False)
-        failure = _FAILURES.get(reason) or self._ending or self._unfulfilled
-        if failure:
-            return Result(failure, is_failure=True)
-        if reason in ("done", "exited") and self._has_exit_code:
-            return Result(f"exited {exit_code}", is_failure=False)
-        return Result(_SUCCESSES.get(reason, "ok"), is_failure=False)
-
-    @property
-    def _ending(self) -> str:
-        """How the program failed, "" if it did not or has not ended."""
-        signal, exit_code = _text(self.fields.get("signal")), self.fields.get("exit_code")
-        if _SIGNAL.fullmatch(signal):
-            return f"killed by {signal}"
-        return f"exited {exit_code}" if self._has_exit_code and exit_code else ""
-
-    @property
-    def _unfulfilled(self) -> str:
-        """How a wait ended without what it waited for, "" if it did not."""
-        reason = self.fields["reason"]
-        stop = ("stop_pattern",) if self.tool == "wait" else ()
-        if reason == "input" and any(name in self.fields for name in (*_LINES, *stop)):
-            return "no match"
-        if reason == "input" and "gone" in self.fields:
-            return "not gone"
-        if reason != "exited":
-            return ""
-        if not self._has_exit_code:
-            return "ended"
-        is_for_more = any(name in self.fields for name in (*_CONDITIONS, *stop))
-        return "ended early" if is_for_more else ""
-
-    @property
-    def _has_exit_code(self) -> bool:
-        exit_code = self.fields.get("exit_code")
-        return type(exit_code) is int and exit_code >= 0
-
-    @property
-    def _has_outcome(self) -> bool:
-        return self.is_answered and isinstance(self.fields.get("reason"), str)
+        """How the call came out."""
+        words = visible(_text(self.fields.get("result")))
+        return Result(words, is_failure=self.fields.get("failed") is True)
 
 
 class Parser:

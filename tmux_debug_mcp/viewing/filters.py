@@ -35,7 +35,7 @@ class PaneNames:
 
     def note(self, record: Record) -> None:
         """Remember the name of a pane that a call made. Call it with every record, in order."""
-        if record.tool not in MAKING or not record.is_answered:
+        if record.tool not in MAKING or record.error:
             return
         name = record.fields.get("name")
         if not isinstance(name, str):

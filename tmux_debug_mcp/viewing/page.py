@@ -162,7 +162,7 @@ class _Page:
         self._call.append(self._text(describe(record, directory="")))
         directory = record.directory
         self._where.append(self._directories.setdefault(directory, len(self._directories)))
-        if directory and record.is_answered:
+        if directory and not record.error:
             self._calls_in[directory] += 1
         self._result.append(self._results.setdefault(record.result, len(self._results)))
         self._error.append(self._text(record.error))
@@ -183,7 +183,7 @@ class _Page:
             number = len(self._lanes)
             self._places[run, pane] = number
             self._lanes.append({"name": visible(pane) or "server", "key": (run, pane)})
-        if not (pane and record.is_answered):
+        if not (pane and not record.error):
             return number
         self._panes.add(number)
         name = record.fields.get("name")

@@ -41,7 +41,7 @@ class _Phrases:
         """Return the phrase of the next call, which is safe to print."""
         directory = record.directory
         is_said = directory == self._directory
-        if directory and record.is_answered:
+        if directory and not record.error:
             self._directory = directory
         name = self._names.of(record, record.pane)
         return visible(describe(record, name, "" if is_said else directory))
