@@ -3,7 +3,7 @@
 from PIL import Image
 
 from tmux_debug_mcp.pictures.glyphs import CELL_HEIGHT, CELL_WIDTH
-from tmux_debug_mcp.pictures.screen import Cell, Screen
+from tmux_debug_mcp.pictures.screen import Cell, DrawnScreen
 from tmux_debug_mcp.pictures.styles import rgb
 
 WHITE, BLACK = (229, 229, 229), (0, 0, 0)
@@ -18,7 +18,7 @@ def colours(image: Image.Image, column: int, row: int, width: int = 1) -> set[tu
     return {colour for _, colour in found if isinstance(colour, tuple)}  # type: ignore[misc]
 
 
-def check_cells(image: Image.Image, screen: Screen) -> int:
+def check_cells(image: Image.Image, screen: DrawnScreen) -> int:
     """Check that each cell of a picture has its background, and ink if it has a character.
 
     Returns:

@@ -38,7 +38,7 @@ from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.engine import open_engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.pictures.png import draw
-from tmux_debug_mcp.pictures.screen import Cell, Screen
+from tmux_debug_mcp.pictures.screen import Cell, DrawnScreen
 from tmux_debug_mcp.pictures.styles import Style
 from tmux_debug_mcp.settings import Settings, pane_environment
 
@@ -64,7 +64,7 @@ class Film:
     agent: Pane
     person: Pane
     pipe: TextIO
-    frames: list[tuple[float, Screen]] = field(default_factory=list)
+    frames: list[tuple[float, DrawnScreen]] = field(default_factory=list)
     marks: int = 0
     new_lines: int = 0
 
@@ -112,7 +112,7 @@ class Film:
         await self.person.client.run(("send-keys", "-t", self.person.place.target, "-H", *codes))
 
 
-def stacked(agent: Screen, person: Screen) -> Screen:
+def stacked(agent: DrawnScreen, person: DrawnScreen) -> DrawnScreen:
     """Return a screen with two others in it, each below its title."""
     rows: list[Sequence[Cell]] = []
     for title, screen in (("the agent", agent), ("a person, in another terminal", person)):
@@ -120,14 +120,14 @@ def stacked(agent: Screen, person: Screen) -> Screen:
         rows += [*screen.rows, *[[]] * (screen.height - len(screen.rows))]
     column, row = person.cursor
     cursor = (column, 2 + agent.height + row)
-    return Screen(COLUMNS, len(rows), cursor, person.is_cursor_shown, rows)
+    return DrawnScreen(COLUMNS, len(rows), cursor, person.is_cursor_shown, rows)
 
 
 def styled(text: str, style: Style) -> list[Cell]:
     return [Cell(character, 1, style) for character in text]
 
 
-def cast(frames: Sequence[tuple[float, Screen]]) -> str:
+def cast(frames: Sequence[tuple[float, DrawnScreen]]) -> str:
     """Return a recording for asciinema. Source: asciicast v2."""
     _, first = frames[0]
     header = {"version": 2, "width": first.columns, "height": first.height, "title": TITLE}
@@ -149,7 +149,7 @@ def cast(frames: Sequence[tuple[float, Screen]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def animate(frames: Sequence[tuple[float, Screen]], path: Path) -> None:
+def animate(frames: Sequence[tuple[float, DrawnScreen]], path: Path) -> None:
     """Write an animated PNG, which begins again and again."""
     pictures = [Image.open(BytesIO(draw(screen))) for _, screen in frames]
     colours = pictures[-1].quantize(_COLOURS)
@@ -188,7 +188,7 @@ async def until(pane: Pane, text: str, since: int = 0) -> None:
 class Session:
     """What the session has left: the frames, and its audit as a page."""
 
-    frames: list[tuple[float, Screen]]
+    frames: list[tuple[float, DrawnScreen]]
     page: str
 
 

@@ -24,7 +24,7 @@ from tmux_debug_mcp.logs.pacing import work_of
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.tmux.control_mode import Parser
+from tmux_debug_mcp.tmux.control_mode import ControlModeParser
 from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt import captured
 from tmux_debug_mcp.vt.transcript import Transcript
@@ -85,9 +85,11 @@ def largest_turns() -> Iterator[Counter[str]]:
         count("work for terminals", work_of(data))
         transcript_feed(self, data, end)
 
-    def feed_parser(self: Parser, data: bytes, feed: Any = Parser.feed) -> Any:  # noqa: ANN401
+    parser_feed = ControlModeParser.feed
+
+    def feed_parser(self: ControlModeParser, data: bytes) -> Any:  # noqa: ANN401
         count("bytes of tmux", len(data))
-        return feed(self, data)
+        return parser_feed(self, data)
 
     def read_log(self: Log, start: int, size: int, read: Any = Log.read) -> bytes:  # noqa: ANN401
         data: bytes = read(self, start, size)
@@ -115,7 +117,7 @@ def largest_turns() -> Iterator[Counter[str]]:
 
     with pytest.MonkeyPatch.context() as patch, around_turns(now.clear, end):
         patch.setattr(Transcript, "feed", feed_terminal)
-        patch.setattr(Parser, "feed", feed_parser)
+        patch.setattr(ControlModeParser, "feed", feed_parser)
         patch.setattr(Log, "read", read_log)
         patch.setattr(Matcher, "first", match)
         patch.setattr(Pane, "state", state)

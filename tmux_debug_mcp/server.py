@@ -53,7 +53,7 @@ from .sockets.listener import (
     program_of,
     remove_killed,
 )
-from .streams import LAST_CALLS_S, Input, Output
+from .streams import LAST_CALLS_S, Input, Stdout
 
 if TYPE_CHECKING:
     from .verbs.answering import Verbs
@@ -167,7 +167,7 @@ async def serve_client(
     `end` is called then, even if the client has not read the last answer yet.
     """
     async with anyio.create_task_group() as tasks:
-        output = Output(fd_out, tasks)
+        output = Stdout(fd_out, tasks)
         messages = Input(fd_in, lambda: toolbox.running == 0, output.write)
         server = build(toolbox, caller, origin)
         await server.run(messages, output, server.create_initialization_options())

@@ -97,7 +97,7 @@ class Input(ObjectReceiveStream[SessionMessage]):
             return b""
 
 
-class Output(ObjectSendStream[SessionMessage]):
+class Stdout(ObjectSendStream[SessionMessage]):
     """The stream to a client. Its descriptor becomes non-blocking.
 
     What the client does not take at once is sent by one of `tasks`, where failures end the server.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from support import with_result
 
-from tmux_debug_mcp.viewing.audits import Parser, Record
+from tmux_debug_mcp.viewing.audits import Record, RecordParser
 from tmux_debug_mcp.viewing.filters import PaneNames
 from tmux_debug_mcp.viewing.logs import Cast
 from tmux_debug_mcp.viewing.page import write
@@ -557,7 +557,7 @@ def recorded(desk: Page, tmp_path: Path) -> Callable[..., Page]:
 
     def recorded(returned: Sequence[str], printed: Sequence[tuple[float, str]] = ()) -> Page:
         usual = {"tool": "run", "pane_id": "web", "run": RUN, "command": "make"}
-        parser = Parser(Path("a.jsonl"))
+        parser = RecordParser(Path("a.jsonl"))
         records: list[Record] = []
         for second, text in enumerate(returned):
             (tmp_path / f"{second}.txt").write_text(text)
@@ -580,7 +580,7 @@ def test_page_and_table_show_the_same_times(desk: Page, tmp_path: Path) -> None:
         {"ts": "2026-01-30T10:16:16.000Z", "tool": "wait", "duration_ms": 30000},
     ]
     data = "".join(f"{json.dumps(with_result(line))}\n" for line in lines).encode()
-    records = [one for one in Parser(tmp_path).feed(data) if isinstance(one, Record)]
+    records = [one for one in RecordParser(tmp_path).feed(data) if isinstance(one, Record)]
     write(records, tmp_path / "page.html", "a")
     file = io.BytesIO()
     table = PlainOutput(file, PaneNames())

@@ -17,7 +17,7 @@ from support import ask_until, wait_until
 from wire import Server
 
 from tmux_debug_mcp.logs.timing import Timing
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.viewing.replay_verb import cursor_of
 
 from .conftest import PROGRAM, Shell
@@ -164,7 +164,7 @@ def test_time_of_day_is_the_one_within_a_log_that_passes_midnight(
 def test_time_of_day_that_came_twice_needs_its_date() -> None:
     timing = Timing(began_at=NIGHT, times=[60.0, 200_000.0], sizes=[1, 2])
 
-    with pytest.raises(CommandError) as refused:
+    with pytest.raises(VerbError) as refused:
         cursor_of("00:20", timing, 2)
     assert str(refused.value) == (
         "It was 00:20 3 times while the pane ran. Give the date, such as --at 2026-02-01T00:20:00 "

@@ -27,8 +27,8 @@ from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.pictures.screen import captured_cells
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError
-from tmux_debug_mcp.tmux.control_mode import Parser, quote
+from tmux_debug_mcp.sockets.servers import VerbError
+from tmux_debug_mcp.tmux.control_mode import ControlModeParser, quote
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
 from tmux_debug_mcp.verbs import parsing
 from tmux_debug_mcp.viewing import audits, phrases
@@ -132,10 +132,10 @@ def control_mode(data: bytes) -> None:
     """Tmux's answers are read alike however they come."""
     data, (size,) = _split(data, 20)
     data = data.replace(b"{", b"%begin 1 2 1\n").replace(b"}", b"%end 1 2 1\n")
-    parts = Parser()
+    parts = ControlModeParser()
     events = [event for piece in _pieces(data, size) for event in parts.feed(piece)]
 
-    assert events == Parser().feed(data)
+    assert events == ControlModeParser().feed(data)
 
 
 def quoting(data: bytes) -> None:
@@ -219,7 +219,7 @@ def words(data: bytes) -> None:
     given = data.decode(errors="replace").split("\0")
     try:
         request = parsing.parse(given, _SCHEMAS)
-    except CommandError as error:
+    except VerbError as error:
         _check_sentence(str(error))
         return
     except parsing.HelpWanted:
@@ -257,7 +257,7 @@ def _without_empty(value: object) -> object:
 def audit(data: bytes) -> None:
     """An audit is read alike however it comes, and any record can be shown."""
     data, (size,) = _split(data, 40)
-    whole, parts = audits.Parser(_AUDIT), audits.Parser(_AUDIT)
+    whole, parts = audits.RecordParser(_AUDIT), audits.RecordParser(_AUDIT)
     records = [*whole.feed(data), *whole.finish()]
     cut = [record for piece in _pieces(data, size) for record in parts.feed(piece)]
     assert [*cut, *parts.finish()] == records

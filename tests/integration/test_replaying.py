@@ -12,7 +12,7 @@ from support import PATIENCE_S, Tools, python
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sizing import resize
-from tmux_debug_mcp.pictures.screen import Screen
+from tmux_debug_mcp.pictures.screen import DrawnScreen
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.viewing.logs import cast
 from tmux_debug_mcp.viewing.replaying import open_replay
@@ -39,7 +39,7 @@ while True:
 """
 
 
-async def shown(pane: Pane, cursor: int) -> Screen:
+async def shown(pane: Pane, cursor: int) -> DrawnScreen:
     """Return the screen of a pane when its log has come to a cursor."""
     with anyio.fail_after(PATIENCE_S):
         while pane.log.size < cursor:
@@ -49,7 +49,7 @@ async def shown(pane: Pane, cursor: int) -> Screen:
 
 async def recorded(
     tools: Tools, program: Path, choose: random.Random
-) -> tuple[Pane, dict[int, Screen]]:
+) -> tuple[Pane, dict[int, DrawnScreen]]:
     """Run a program of the corpus, resize it at random; return its pane, and screens by cursor."""
     size = program.stat().st_size
     pane_id = await tools.create(f"{python(PROGRAM)} {shlex.quote(str(program))}", wait_for="ready")

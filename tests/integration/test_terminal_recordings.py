@@ -13,11 +13,11 @@ from toolsets import Terminal, open_terminal
 
 from tmux_debug_mcp.panes import recording
 from tmux_debug_mcp.panes.capturing import capture_screen
-from tmux_debug_mcp.pictures.screen import Screen
+from tmux_debug_mcp.pictures.screen import DrawnScreen
 from tmux_debug_mcp.settings import Settings
 
 
-async def screen_after(term: Terminal, name: str, command: str, end: bytes) -> Screen:
+async def screen_after(term: Terminal, name: str, command: str, end: bytes) -> DrawnScreen:
     """Return the screen of a session once this was printed; a command makes the session first."""
     if command:
         await term.text("createSession", name=name, cols=40, rows=12, command=command)
@@ -26,7 +26,9 @@ async def screen_after(term: Terminal, name: str, command: str, end: bytes) -> S
     return await capture_screen(pane)
 
 
-async def replayed(term: Terminal, path: Path, before: str, after: str) -> tuple[Screen, Screen]:
+async def replayed(
+    term: Terminal, path: Path, before: str, after: str
+) -> tuple[DrawnScreen, DrawnScreen]:
     """Record a program that prints something after what it printed before.
 
     Returns:

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import with_result
 
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
 from tmux_debug_mcp.viewing import phrases
 from tmux_debug_mcp.viewing.audits import (
     MAX_LINE_BYTES,
     Damage,
-    Parser,
     Record,
+    RecordParser,
     Result,
     merged,
 )
@@ -35,7 +35,7 @@ NOW = datetime(2026, 1, 30, 12, 0, tzinfo=UTC)
 
 def record_of(tool: str, path: Path = AUDIT, **fields: Any) -> Record:  # noqa: ANN401
     given = with_result({"ts": "2026-01-30T10:15:46.120Z", "tool": tool, **fields})
-    [record] = Parser(path).feed(json.dumps(given).encode() + b"\n")
+    [record] = RecordParser(path).feed(json.dumps(given).encode() + b"\n")
     assert isinstance(record, Record)
     return record
 
@@ -49,7 +49,7 @@ def local(*parts: int) -> datetime:
 
 
 def read_all(data: bytes) -> list[Record | Damage]:
-    parser = Parser(AUDIT)
+    parser = RecordParser(AUDIT)
     return [*parser.feed(data), *parser.finish()]
 
 
@@ -172,14 +172,14 @@ class TestReading:
     @given(st.lists(st.integers(0, 300), max_size=9))
     def test_lines_are_the_same_however_they_are_cut(self, cuts: list[int]) -> None:
         data = GOOD + b"\njunk\n\n" + GOOD + b"\r\n" + GOOD + b"\n" + GOOD[:20]
-        parser = Parser(AUDIT)
+        parser = RecordParser(AUDIT)
         lines: list[Record | Damage] = []
         places = sorted({0, *cuts, len(data)})
         for begin, end in itertools.pairwise(places):
             lines += parser.feed(data[begin:end])
         lines += parser.finish()
 
-        whole = Parser(AUDIT)
+        whole = RecordParser(AUDIT)
         assert lines == [*whole.feed(data), *whole.finish()]
         assert [isinstance(line, Record) for line in lines] == [True, False, True, True, False]
 
@@ -396,7 +396,7 @@ class TestFilters:
 
     @pytest.mark.parametrize("word", ["", "soon", "10", "-5m", "25:00", "10:60", "2026-13-01", "m"])
     def test_word_that_is_no_time_is_refused(self, word: str) -> None:
-        with pytest.raises(CommandError, match=r"--since is .* Give one such as"):
+        with pytest.raises(VerbError, match=r"--since is .* Give one such as"):
             time_of(word, NOW)
 
 

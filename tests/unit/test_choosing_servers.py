@@ -19,7 +19,7 @@ from tmux_debug_mcp.sockets.choosing import (
     directories_of,
     meant,
 )
-from tmux_debug_mcp.sockets.servers import CommandError, Server, inode_of
+from tmux_debug_mcp.sockets.servers import Server, VerbError, inode_of
 
 # The caller: a shell, below an agent, below a terminal.
 CALLER, AGENT, TERMINAL = 30, 20, 10
@@ -138,7 +138,7 @@ class Case:
     """
 
     servers: Sequence[Runs]
-    gets: int | type[CommandError]
+    gets: int | type[VerbError]
     why: str = ""
     needs: Sequence[str] = ALL
     wanted: str = ""

@@ -19,7 +19,7 @@ from tmux_debug_mcp.clients.editing import EditError, Slot, UneditedError
 from tmux_debug_mcp.clients.table import CLIENTS, Homes
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OptionError, checked, parse_all
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ["/opt/bin/tmux-debug-mcp"]
@@ -554,7 +554,7 @@ def test_program_of_a_profile_of_nix_is_preferred(
 
 
 def test_no_program_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="--command"):
+    with pytest.raises(VerbError, match="--command"):
         programs.find(str(tmp_path / "tmux-debug"), str(tmp_path / "python3"), {"PATH": "/none"})
 
 
@@ -640,7 +640,7 @@ def test_file_that_changes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     file = files.read(path)
     path.write_text('{"a": 1}')
 
-    with pytest.raises(CommandError, match="Another program"):
+    with pytest.raises(VerbError, match="Another program"):
         files.write(file, "{}\n", tmp_path / "backups")
 
     assert path.read_text() == '{"a": 1}'
@@ -663,7 +663,7 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
     path.unlink()
     path.mkdir()
 
-    with pytest.raises(CommandError):
+    with pytest.raises(VerbError):
         files.write(file, "{}\n", tmp_path / "backups")
 
     assert [one for one in os.listdir(tmp_path) if one.endswith(".tmp")] == []
@@ -678,7 +678,7 @@ def test_no_part_of_a_backup_is_left_where_the_disk_is_full(tmp_path: Path) -> N
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
 
     try:
-        with pytest.raises(CommandError, match="can't be written: File too large"):
+        with pytest.raises(VerbError, match="can't be written: File too large"):
             files.write(file, "{}\n", tmp_path / "backups")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.tmux.control_mode import Block, Parser, command_line, quote
+from tmux_debug_mcp.tmux.control_mode import Block, ControlModeParser, command_line, quote
 
 OURS = b"%begin 17 5 1\nline\n%end 17 5 1\n"
 
 
 def parse(data: bytes, size: int = 1 << 20) -> list[Block | bytes]:
-    parser = Parser()
+    parser = ControlModeParser()
     return [
         event
         for start in range(0, len(data), size)

@@ -3,7 +3,7 @@
 import pytest
 
 from tmux_debug_mcp.command.dev import CREATE, RESTART, SHOW, decide
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 
 HERE, ELSEWHERE = "1:11", "1:12"
 
@@ -49,7 +49,7 @@ def test_dev_does(status: str, inode: str, command: str, restarts: bool, outcome
     }
     try:
         done = decide(pane if inode else None, HERE, "dev", command, restarts=restarts)
-    except CommandError as error:
+    except VerbError as error:
         done = str(error)
 
     assert done.startswith(outcome)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tmux_debug_mcp import audit, errors
-from tmux_debug_mcp.tools.arguments import Parser, parameters_of
+from tmux_debug_mcp.tools.arguments import ArgumentsParser, parameters_of
 from tmux_debug_mcp.tools.debug_arguments import KillPane
 from tmux_debug_mcp.verbs.parsing import Request, in_verbs, parameters_of_tool
 from tmux_debug_mcp.verbs.registry import TOOLS
@@ -110,7 +110,7 @@ def test_every_error_is_told_in_words_of_the_shell() -> None:
 
 
 def test_what_would_be_an_array_is_words() -> None:
-    parser = Parser("tmux_kill_pane", parameters_of(KillPane))
+    parser = ArgumentsParser("tmux_kill_pane", parameters_of(KillPane))
     with pytest.raises(errors.ArgumentError) as refused:
         parser.parse({"pane_id": ["web"] * 65})
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from support import with_result
 
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.viewing import page
-from tmux_debug_mcp.viewing.audits import Parser, Record
+from tmux_debug_mcp.viewing.audits import Record, RecordParser
 from tmux_debug_mcp.viewing.logs import Cast
 from tmux_debug_mcp.viewing.page import write
 
@@ -42,7 +42,7 @@ def record(**fields: object) -> dict[str, object]:
 
 def lines(*records: dict[str, object]) -> list[Record]:
     data = "".join(json.dumps(one) + "\n" for one in records)
-    found = list(Parser(Path("a.jsonl")).feed(data.encode()))
+    found = list(RecordParser(Path("a.jsonl")).feed(data.encode()))
     assert all(isinstance(one, Record) for one in found)
     return [one for one in found if isinstance(one, Record)]
 
@@ -241,11 +241,11 @@ def test_page_that_can_not_be_written_leaves_the_old_one(tmp_path: Path) -> None
     out.write_text("old")
 
     def failing() -> list[Record]:
-        raise CommandError("It went away.")
+        raise VerbError("It went away.")
 
-    with pytest.raises(CommandError, match="It went away"):
+    with pytest.raises(VerbError, match="It went away"):
         write((line for line in failing()), out, "x")
-    with pytest.raises(CommandError, match=r"can't be written: No such file or directory\. Choose"):
+    with pytest.raises(VerbError, match=r"can't be written: No such file or directory\. Choose"):
         write([], tmp_path / "missing" / "out.html", "x")
 
     assert out.read_text() == "old"

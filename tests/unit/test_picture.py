@@ -13,7 +13,7 @@ from PIL import Image, ImageChops
 import tmux_debug_mcp
 from tmux_debug_mcp.pictures.glyphs import CELL_HEIGHT, CELL_WIDTH
 from tmux_debug_mcp.pictures.png import draw
-from tmux_debug_mcp.pictures.screen import Cell, Screen, captured_cells
+from tmux_debug_mcp.pictures.screen import Cell, DrawnScreen, captured_cells
 from tmux_debug_mcp.pictures.styles import Style, rgb
 
 FONTS = Path(tmux_debug_mcp.__file__).parent / "pictures" / "fonts"
@@ -23,7 +23,7 @@ decompressed = functools.cache(lzma.decompress)
 
 def drawn(text: str, columns: int = 20) -> Image.Image:
     rows = captured_cells(text.encode(), widens_emoji=True)
-    screen = Screen(columns, len(rows), (0, 0), is_cursor_shown=False, rows=rows)
+    screen = DrawnScreen(columns, len(rows), (0, 0), is_cursor_shown=False, rows=rows)
     return Image.open(io.BytesIO(draw(screen))).convert("RGB")
 
 
@@ -147,7 +147,7 @@ def test_colours_are_xterms(
 @pytest.mark.parametrize("underline", ["single", "double", "curly", "dotted", "dashed"])
 def test_underlines_differ_and_have_their_colour(underline: str) -> None:
     def of(style: Style) -> Image.Image:
-        screen = Screen(4, 1, (0, 0), is_cursor_shown=False, rows=[[Cell(" ", 1, style)] * 4])
+        screen = DrawnScreen(4, 1, (0, 0), is_cursor_shown=False, rows=[[Cell(" ", 1, style)] * 4])
         return Image.open(io.BytesIO(draw(screen))).convert("RGB")
 
     image = of(Style(underline=underline, underline_colour=(1, 200, 3)))
@@ -184,7 +184,7 @@ def test_bold_text_in_a_dark_colour_is_bright_as_in_xterm() -> None:
 def test_cursor_on_a_wide_character_is_as_wide() -> None:
     rows = captured_cells("日x".encode(), widens_emoji=True)
     picture = Image.open(
-        io.BytesIO(draw(Screen(4, 1, (0, 0), is_cursor_shown=True, rows=rows)))
+        io.BytesIO(draw(DrawnScreen(4, 1, (0, 0), is_cursor_shown=True, rows=rows)))
     ).convert("RGB")
 
     assert picture.getpixel((19, 0)) == picture.getpixel((0, 19)) == (229, 229, 229)
@@ -215,7 +215,7 @@ def test_cursor_is_to_be_seen_on_each_background_and_character(style: str, chara
     rows = captured_cells(f"\033[{style}m{character}".encode(), widens_emoji=True)
     without, outlined = (
         Image.open(
-            io.BytesIO(draw(Screen(2, 1, (0, 0), is_cursor_shown=shown, rows=rows)))
+            io.BytesIO(draw(DrawnScreen(2, 1, (0, 0), is_cursor_shown=shown, rows=rows)))
         ).convert("L")
         for shown in (False, True)
     )

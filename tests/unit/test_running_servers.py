@@ -14,7 +14,7 @@ import pytest
 from tmux_debug_mcp.command import listing, local
 from tmux_debug_mcp.sockets import connection, servers
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.tmux import supervisor
 
 
@@ -155,7 +155,7 @@ class TestServerThatDoesNotAnswer:
     def test_stop_says_so(self, runtime: Path, capfd: pytest.CaptureFixture[str]) -> None:
         with (
             listens(runtime / "tmux-debug-1-a"),
-            pytest.raises(CommandError, match=rf"does not answer.*kill -CONT {os.getpid()}"),
+            pytest.raises(VerbError, match=rf"does not answer.*kill -CONT {os.getpid()}"),
         ):
             local.stop([], {"XDG_RUNTIME_DIR": str(runtime)})
         assert capfd.readouterr().out == ""
@@ -165,7 +165,7 @@ def test_stop_says_why_the_server_refuses(runtime: Path, capfd: pytest.CaptureFi
     refusal = b'{"err": "tmux-debug: The server already has 64 callers.\\n", "exit": 125}\n'
     with (
         listens(runtime / "tmux-debug-1-a", refusal),
-        pytest.raises(CommandError, match=r"^The server already has 64 callers\.$"),
+        pytest.raises(VerbError, match=r"^The server already has 64 callers\.$"),
     ):
         local.stop([], {"XDG_RUNTIME_DIR": str(runtime)})
     assert capfd.readouterr().out == ""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from tmux_debug_mcp.errors import ArgumentError
-from tmux_debug_mcp.tools.arguments import Parser, argument, parameters_of, string, whole
+from tmux_debug_mcp.tools.arguments import ArgumentsParser, argument, parameters_of, string, whole
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Everything:
     env: Annotated[Mapping[str, str] | None, argument("Variables")] = None
 
 
-PARSER = Parser("everything", parameters_of(Everything))
+PARSER = ArgumentsParser("everything", parameters_of(Everything))
 
 
 def parse(**given: Any) -> Everything:  # noqa: ANN401  as a client may send

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.pictures.screen import Cell, Screen, captured_cells
+from tmux_debug_mcp.pictures.screen import Cell, DrawnScreen, captured_cells
 from tmux_debug_mcp.pictures.styles import Style
 
 
@@ -118,7 +118,7 @@ def test_characters_take_the_columns_that_tmux_gives_them(
 def test_text_of_a_screen_has_no_blanks_at_its_ends() -> None:
     rows = captured_cells(b"  a  \n\n b\033[41m \033[0m\n\n\n", widens_emoji=True)
 
-    assert Screen(10, 5, (0, 0), is_cursor_shown=True, rows=rows).text() == "  a\n\n b"
+    assert DrawnScreen(10, 5, (0, 0), is_cursor_shown=True, rows=rows).text() == "  a\n\n b"
 
 
 @given(

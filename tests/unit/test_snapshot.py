@@ -16,7 +16,7 @@ from support import Gate, ask_until, python, wait_until
 
 from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Wait, wait_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, KernelWait, OutsideReaders, wait_of
 from tmux_debug_mcp.panes.looking import snapshot
 from tmux_debug_mcp.panes.looking.activity import (
     ActivityTracker,
@@ -83,7 +83,7 @@ def running(*command: str) -> Iterator[int]:
             process.kill()
 
 
-def _is_for_terminal(wait: Wait | None) -> bool:
+def _is_for_terminal(wait: KernelWait | None) -> bool:
     return wait is not None and wait.is_for_terminal
 
 
@@ -92,7 +92,7 @@ def test_modes_from_before_a_program_set_its_own_are_not_those_it_reads_with(
 ) -> None:
     """Such as `more`, which sets the modes and reads while the snapshot is taken."""
 
-    def late(pid: int, thread: str, number: int) -> Wait | None:
+    def late(pid: int, thread: str, number: int) -> KernelWait | None:
         tty.setraw(reading.keyboard)
         # The kernel wakes a reader when the modes change.
         return ask_until(lambda: wait_of(pid, thread, number), _is_for_terminal)
@@ -109,7 +109,7 @@ def test_modes_from_before_a_program_set_its_own_are_not_those_it_reads_with(
 def test_run_of_a_reader_after_it_was_seen_to_wait_is_noticed(
     reading: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def early(pid: int, thread: str, number: int) -> Wait | None:
+    def early(pid: int, thread: str, number: int) -> KernelWait | None:
         wait = ask_until(lambda: wait_of(pid, thread, number), _is_for_terminal)
         os.write(reading.keyboard, b"x\n")
         shown = b""
@@ -352,10 +352,12 @@ def test_ending_threads_do_not_count_as_hidden() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "expected"), [("exec sleep 1001", None), ("while :; do :; done", Wait())]
+    ("command", "expected"), [("exec sleep 1001", None), ("while :; do :; done", KernelWait())]
 )
 @pytest.mark.usefixtures("hides_system_calls")
-def test_hidden_thread_may_wait_only_while_it_sleeps(command: str, expected: Wait | None) -> None:
+def test_hidden_thread_may_wait_only_while_it_sleeps(
+    command: str, expected: KernelWait | None
+) -> None:
     with running("sh", "-c", command) as pid:
         ask_until(lambda: wait_of(pid, str(pid), 0), lambda wait: wait == expected)
 

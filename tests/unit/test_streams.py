@@ -8,7 +8,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from tmux_debug_mcp.streams import Output
+from tmux_debug_mcp.streams import Stdout
 
 _LINE_BYTES = 1 << 19
 PING = SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="ping"))
@@ -32,7 +32,7 @@ def read(fd: int, size: int) -> bytes:
 async def test_client_that_reads_late_gets_all_lines_in_order(pipe: tuple[int, int]) -> None:
     lines = [letter * _LINE_BYTES for letter in "abc"]
     async with anyio.create_task_group() as tasks:
-        output = Output(pipe[1], tasks)
+        output = Stdout(pipe[1], tasks)
 
         async def write() -> None:
             for line in lines:
@@ -51,7 +51,7 @@ async def test_messages_before_the_end_are_sent_and_later_ones_refused(
     pipe: tuple[int, int],
 ) -> None:
     async with anyio.create_task_group() as tasks:
-        output = Output(pipe[1], tasks)
+        output = Stdout(pipe[1], tasks)
         await output.write("x" * _LINE_BYTES)
         await output.send(PING)
         await output.aclose()

@@ -15,8 +15,8 @@ import pytest
 from support import ask_until
 
 from tmux_debug_mcp.linux import processes, terminals, waits
-from tmux_debug_mcp.linux.calls import Call
-from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Wait, wait_of
+from tmux_debug_mcp.linux.calls import SystemCall
+from tmux_debug_mcp.linux.waits import HiddenWaits, KernelWait, OutsideReaders, wait_of
 
 
 @pytest.mark.parametrize(("timeout_s", "is_alone"), [(None, True), (1000, False)])
@@ -71,7 +71,9 @@ def test_look_without_time_to_wait_is_no_wait(
 ) -> None:
     """As of a game that takes keys at each frame; it may be stopped by chance while it looks."""
     master, terminal = os.openpty()
-    monkeypatch.setattr("tmux_debug_mcp.linux.waits.call_of", lambda *_: Call(name, arguments))
+    monkeypatch.setattr(
+        "tmux_debug_mcp.linux.waits.call_of", lambda *_: SystemCall(name, arguments)
+    )
     monkeypatch.setattr("tmux_debug_mcp.linux.calls.polled", lambda *_: [(terminal, 1)])
     monkeypatch.setattr("tmux_debug_mcp.linux.calls.selected", lambda *_: [terminal])
     monkeypatch.setattr("tmux_debug_mcp.linux.calls.epolled", lambda *_: [(terminal, 1)])
@@ -120,7 +122,7 @@ def test_program_of_32_bits_is_seen_to_wait(tmp_path: Path) -> None:
         finally:
             process.kill()
             os.close(master)
-    assert wait == Wait(
+    assert wait == KernelWait(
         is_for_terminal=True, is_for_it_alone=True, reads_a_byte=True, other_files=()
     )
 
@@ -193,7 +195,7 @@ def _number(terminal: int) -> int:
     return (minor & 0xFF) | major << 8 | (minor & ~0xFF) << 12
 
 
-def _wait_of(pid: int) -> Wait | None:
+def _wait_of(pid: int) -> KernelWait | None:
     """Return it once it is for the terminal."""
     stat = processes.read_stat(pid)
     wait = stat and wait_of(pid, str(pid), stat.tty)

@@ -11,7 +11,7 @@ from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OptionError, checked, parse_all
 from tmux_debug_mcp.own_command import own_command, own_program
 from tmux_debug_mcp.settings import state_directory
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
@@ -82,23 +82,23 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     """Run the verb and return its exit status.
 
     Raises:
-        CommandError: It can't be done. The client's file is unchanged.
+        VerbError: It can't be done. The client's file is unchanged.
     """
     index = words.index("--") if "--" in words else len(words)
     options = words[index + 1 :] if index < len(words) else None
     arguments = parser_of(VERBS["config"]).parse_args(words[:index])
     if arguments.client is None:
-        raise CommandError(f"Give a CLIENT: {', '.join((*CLIENTS, _NIX))}")
+        raise VerbError(f"Give a CLIENT: {', '.join((*CLIENTS, _NIX))}")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", arguments.name):
-        raise CommandError("--name takes at most 64 letters, digits, - and _.")
+        raise VerbError("--name takes at most 64 letters, digits, - and _.")
     if options:
         try:
             checked(parse_all(options, {}), environ)
         except (OptionError, StartError) as error:
-            raise CommandError(str(error)) from None
+            raise VerbError(str(error)) from None
     if arguments.client == _NIX:
         if arguments.write or arguments.remove or options:
-            raise CommandError(
+            raise VerbError(
                 "For Nix, config only prints lines to copy. Use it without --write, --remove or "
                 "options: tmux-debug config nix"
             )
@@ -122,7 +122,7 @@ class _Setup:
         scopes = [*own_scopes, *client.places]
         self._scope: str = arguments.scope or scopes[0]
         if self._scope not in scopes:
-            raise CommandError(
+            raise VerbError(
                 f"{client.title} has no scope {self._scope}. Choose from {', '.join(scopes)}."
             )
         homes = Homes.of_caller(environ)
@@ -142,7 +142,7 @@ class _Setup:
         """Do what the command line asks for, and return the exit status."""
         given = self._arguments
         if self._scope == _COMMAND and (given.write or given.remove):
-            raise CommandError(
+            raise VerbError(
                 "--scope command only prints a line to run. Omit --write and --remove, or choose "
                 "another scope."
             )

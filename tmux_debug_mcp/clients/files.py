@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tmux_debug_mcp.linux.files import open_file
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.vt.printable import visible
 
 from .editing import EditError
@@ -51,11 +51,11 @@ def read(path: Path, project: Path | None = None) -> File:
     """Return the file at a path, which must not lead out of the project, if given.
 
     Raises:
-        CommandError: It can't be read, is outside the project, too large, or not UTF-8.
+        VerbError: It can't be read, is outside the project, too large, or not UTF-8.
     """
     target = Path(os.path.realpath(path))
     if project is not None and not target.is_relative_to(os.path.realpath(project)):
-        raise CommandError(
+        raise VerbError(
             f"{path} leads through a link to {target}, outside the project. Replace the link."
         )
     try:
@@ -64,9 +64,9 @@ def read(path: Path, project: Path | None = None) -> File:
     except FileNotFoundError:
         return File(path, target, project, b"", None)
     except OSError as error:
-        raise CommandError(f"{path} can't be read: {error.strerror}.") from None
+        raise VerbError(f"{path} can't be read: {error.strerror}.") from None
     except EditError as error:
-        raise CommandError(f"{path} {error}. Nothing was changed.") from None
+        raise VerbError(f"{path} {error}. Nothing was changed.") from None
     return File(path, target, project, data, status)
 
 
@@ -101,7 +101,7 @@ def write(file: File, text: str, directory: Path) -> Path | None:
     one. The directory holds the backups of all files.
 
     Raises:
-        CommandError: It can't be written, or has changed since it was read.
+        VerbError: It can't be written, or has changed since it was read.
     """
     temporary = file.target.with_name(f".{file.target.name}.{os.getpid()}.tmp")
     has_mark = file.data.startswith(codecs.BOM_UTF8)
@@ -128,7 +128,7 @@ def delete(file: File, directory: Path | None) -> Path | None:
     The directory holds the backups of all files; with None, there is no backup.
 
     Raises:
-        CommandError: It can't be deleted, or has changed since it was read.
+        VerbError: It can't be deleted, or has changed since it was read.
     """
     with _backed_up(file, directory) as backup:
         _check_unchanged(file)
@@ -168,9 +168,9 @@ def _backed_up(file: File, directory: Path | None) -> Iterator[Path | None]:
         raise
 
 
-def _refusal(file: File, reason: str | None) -> CommandError:
+def _refusal(file: File, reason: str | None) -> VerbError:
     where = f" (a link to {file.target})" if file.target != file.path else ""
-    return CommandError(
+    return VerbError(
         f"{file.path}{where} can't be written: {reason}. Edit it yourself: the same command "
         "without --write or --remove prints the entry."
     )
@@ -202,7 +202,7 @@ def _create(path: Path, data: bytes, mode: int) -> None:
 
 
 def _check_unchanged(file: File) -> None:
-    """Raise `CommandError` if the file has changed since it was read."""
+    """Raise `VerbError` if the file has changed since it was read."""
     now = read(file.path, file.project)
     if now.data != file.data or now.target != file.target:
-        raise CommandError(f"Another program has just changed {file.path}. Try again.")
+        raise VerbError(f"Another program has just changed {file.path}. Try again.")

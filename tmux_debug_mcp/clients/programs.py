@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from urllib.parse import unquote, urlsplit
 
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 
 NAME = "tmux-debug-mcp"
 MODULE = "tmux_debug_mcp"
@@ -76,7 +76,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
     `started_as` is how this program was called, and `interpreter` its Python.
 
     Raises:
-        CommandError: The server is in neither place.
+        VerbError: The server is in neither place.
     """
     path = environ.get("PATH")
     caller = started_as if "/" in started_as else shutil.which(started_as, path=path)
@@ -84,9 +84,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
     candidates = map(os.path.abspath, [*beside, shutil.which(NAME, path=path) or NAME])
     found = next((one for one in candidates if os.access(one, os.X_OK)), None)
     if found is None:
-        raise CommandError(
-            f"No {NAME} next to this program or on PATH. Give its path with --command."
-        )
+        raise VerbError(f"No {NAME} next to this program or on PATH. Give its path with --command.")
     launcher = _launcher(found)
     if launcher:
         note = f"This {NAME} is in a cache that may be emptied, so the entry uses '{launcher[0]}'."
@@ -107,10 +105,10 @@ def given(command: str, environ: Mapping[str, str]) -> Program:
     """Return the command that a person names, by its path or its name on PATH."""
     found = shutil.which(os.path.expanduser(command), path=environ.get("PATH"))
     if found is None:
-        raise CommandError(f"--command '{command}' can't be run. Give the path to {NAME}.")
+        raise VerbError(f"--command '{command}' can't be run. Give the path to {NAME}.")
     words = (os.path.abspath(found),)
     if split(list(words)) is None:
-        raise CommandError(f"--command '{command}' is not {NAME}. Give the path to {NAME}.")
+        raise VerbError(f"--command '{command}' is not {NAME}. Give the path to {NAME}.")
     return Program(words)
 
 

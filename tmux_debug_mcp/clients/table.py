@@ -50,7 +50,7 @@ class Homes:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConfigFile:
     """A file in which a client looks for servers, and the keys that lead to them there.
 
     The file may be missing. A project's file may be somebody else's.
@@ -107,16 +107,16 @@ class Client:
     language: Language = json_file
     key: str = "mcpServers"
     shape: Callable[[str, list[str]], Entry] = _typed
-    others: Callable[[Homes], list[Source]] = lambda _: []
+    others: Callable[[Homes], list[ConfigFile]] = lambda _: []
     permission: str = "{} may have to be allowed there."
 
-    def sources(self, homes: Homes) -> list[Source]:
+    def sources(self, homes: Homes) -> list[ConfigFile]:
         """Return everything that it reads, the user's own first, without duplicates."""
         found = [
-            Source(place(homes), self.language, (self.key,), scope == "project")
+            ConfigFile(place(homes), self.language, (self.key,), scope == "project")
             for scope, place in self.places.items()
         ]
-        unique: dict[tuple[object, ...], Source] = {}
+        unique: dict[tuple[object, ...], ConfigFile] = {}
         for source in (*found, *self.others(homes)):
             unique.setdefault((source.path, source.keys), source)
         return list(unique.values())
@@ -126,18 +126,18 @@ def _claude_user(homes: Homes) -> Path:
     return homes.of("CLAUDE_CONFIG_DIR", "") / ".claude.json"
 
 
-def _others_of_claude(homes: Homes) -> list[Source]:
+def _others_of_claude(homes: Homes) -> list[ConfigFile]:
     keys = ("projects", str(homes.project), "mcpServers")
-    of_project = Source(_claude_user(homes), json_file, keys)
+    of_project = ConfigFile(_claude_user(homes), json_file, keys)
     agents = sorted(homes.agents.glob("*.md"))
-    return [of_project, *(Source(path, agent_file, ("mcpServers",)) for path in agents)]
+    return [of_project, *(ConfigFile(path, agent_file, ("mcpServers",)) for path in agents)]
 
 
-def _others_of_opencode(homes: Homes) -> list[Source]:
+def _others_of_opencode(homes: Homes) -> list[ConfigFile]:
     # It reads these besides those with comments.
     return [
-        Source(homes.config / "opencode/opencode.json", json_file, ("mcp",)),
-        Source(homes.project / "opencode.json", json_file, ("mcp",), is_of_project=True),
+        ConfigFile(homes.config / "opencode/opencode.json", json_file, ("mcp",)),
+        ConfigFile(homes.project / "opencode.json", json_file, ("mcp",), is_of_project=True),
     ]
 
 

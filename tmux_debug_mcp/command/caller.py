@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Container
 
-from tmux_debug_mcp.sockets.servers import CommandError, current_directory
+from tmux_debug_mcp.sockets.servers import VerbError, current_directory
 from tmux_debug_mcp.verbs.registry import VERBS
 
 
@@ -19,13 +19,13 @@ def flags(name: str, words: list[str], known: Container[str] = ()) -> list[str]:
 
 
 def directory() -> str:
-    """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
+    """Return the current directory; VerbError if it is gone, or its path is not UTF-8."""
     directory = current_directory()
     try:
         directory.encode()
     except UnicodeEncodeError:
         text = "The path of the current directory is not UTF-8. Run this from another one."
-        raise CommandError(text) from None
+        raise VerbError(text) from None
     return directory
 
 
@@ -44,7 +44,7 @@ def write(fd: int, text: object) -> None:
     """Write a text as UTF-8, whatever the locale is; or bytes.
 
     Raises:
-        CommandError: Standard output can't be written. If standard error can't, the text is lost.
+        VerbError: Standard output can't be written. If standard error can't, the text is lost.
     """
     data = text if isinstance(text, bytes) else str(text).encode()
     try:
@@ -52,7 +52,7 @@ def write(fd: int, text: object) -> None:
             data = data[os.write(fd, data) :]
     except OSError as error:
         if fd == 1:
-            raise CommandError(f"The output can't be written: {error.strerror}.") from None
+            raise VerbError(f"The output can't be written: {error.strerror}.") from None
 
 
 def complain(program: str, error: Exception) -> None:

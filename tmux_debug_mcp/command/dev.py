@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.sockets.choosing import SHARES, NoServerError, server_for
 from tmux_debug_mcp.sockets.connection import Connection, panes_of
-from tmux_debug_mcp.sockets.servers import SOCKET, CommandError, inode_of
+from tmux_debug_mcp.sockets.servers import SOCKET, VerbError, inode_of
 from tmux_debug_mcp.verbs.parsing import VerbParser, check, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
@@ -120,18 +120,18 @@ def decide(
     none is given; `restarts` says that a running one is to be ended.
 
     Raises:
-        CommandError: It runs for another directory, or it runs another command and is not to be
+        VerbError: It runs for another directory, or it runs another command and is not to be
             ended; or nothing runs and there is no command.
     """
     is_here = pane is not None and pane["inode"] == inode
     if pane is not None and pane["status"] == "running":
         if not is_here:
-            raise CommandError(
+            raise VerbError(
                 f"'{name}' is running for another directory: {pane['directory']}. Give another "
                 "--name."
             )
         if command not in ("", pane["line"]) and not restarts:
-            raise CommandError(
+            raise VerbError(
                 f"'{name}' is already running another command: {pane['command']}. Give --restart "
                 "to end it, or another --name."
             )
@@ -140,7 +140,7 @@ def decide(
         return CREATE
     if is_here:
         return RESTART
-    raise CommandError(
+    raise VerbError(
         f"'{name}' is not running for this directory. Give its command: tmux-debug dev -- COMMAND"
     )
 
@@ -177,7 +177,7 @@ def _alone(server_directory: str, may_join: Callable[[], bool]) -> Iterator[None
     try:
         fd = os.open(path, flags, 0o600)
     except OSError as error:  # the server has ended, or there is no room
-        raise CommandError(f"{path} can't be created: {error.strerror}. Try again.") from error
+        raise VerbError(f"{path} can't be created: {error.strerror}. Try again.") from error
     try:
         while not _locks(fd) and not may_join():
             time.sleep(_LOCK_POLL_S)

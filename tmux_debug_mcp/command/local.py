@@ -15,7 +15,7 @@ from tmux_debug_mcp.sockets.choosing import (
     surroundings,
 )
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError, Server
+from tmux_debug_mcp.sockets.servers import Server, VerbError
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
@@ -36,7 +36,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     server.
     """
     if words and not words[0].startswith("-"):
-        raise CommandError(
+        raise VerbError(
             f"start starts a server, and has no option '{words[0]}'. To start a command in a pane: "
             "tmux-debug create COMMAND; again: tmux-debug restart PANE"
         )
@@ -45,7 +45,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     try:
         given, values = values_here(options, {}), values_here(options, environ)
     except OptionError as error:
-        raise CommandError(str(error)) from None
+        raise VerbError(str(error)) from None
     if os.path.isdir(os.path.expanduser(given["cwd"])):
         os.chdir(os.path.expanduser(given["cwd"]))
         given, values = ({**one, "cwd": ""} for one in (given, values))
@@ -80,7 +80,7 @@ def _reach(
     except NoServerError:
         return *connect(values, environ), ""
     if _has_options(given):
-        raise CommandError(
+        raise VerbError(
             f"Calls from here reach server {server.pid}, whose options can't be changed. Start a "
             "server with other options outside of its panes, and without naming a server."
         )
@@ -110,7 +110,7 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
     It must be named if it ends with an MCP client, or is another directory's.
     """
     if words and not words[0].startswith("-"):
-        raise CommandError(
+        raise VerbError(
             "stop ends the server of this directory. To end a pane: tmux-debug kill PANE; another "
             "server: tmux-debug --server PID stop"
         )
@@ -118,7 +118,7 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
     try:
         server = server_for(environ, CHANGES)
     except NoServerError as error:
-        raise CommandError(
+        raise VerbError(
             f"You have no server here, so there is nothing to stop.{error.others}"
         ) from None
     here = surroundings(environ)
@@ -128,7 +128,7 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
     elif not here.has(server):
         why_not = f"is of another directory, {visible(server.place)}"
     if why_not and not here.wanted:
-        raise CommandError(
+        raise VerbError(
             f"Server {server.pid} {why_not}. To end it now: tmux-debug --server {server.pid} stop"
         )
     told = "and everything in its panes"  # by a server that doesn't say more

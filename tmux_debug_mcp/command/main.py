@@ -8,7 +8,7 @@ from tmux_debug_mcp import __version__
 from tmux_debug_mcp.own_environment import ignore_python_path, of_project
 from tmux_debug_mcp.sockets.choosing import MAKES, NoServerError, server_for
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, sent_environment
-from tmux_debug_mcp.sockets.servers import CommandError, current_directory
+from tmux_debug_mcp.sockets.servers import VerbError, current_directory
 from tmux_debug_mcp.verbs.registry import INHERITING, PEOPLE, SECTIONS, VERBS, WAITING, Verb
 
 from .caller import complain, directory, open_standard_streams, print_by_write, write
@@ -27,7 +27,7 @@ def main() -> None:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     try:
         status = run(sys.argv[1:])
-    except CommandError as error:
+    except VerbError as error:
         complain("tmux-debug", error)
         status = _REFUSED
     # Everything is written. Shutting the interpreter down would take longer than the verb.
@@ -35,12 +35,12 @@ def main() -> None:
 
 
 def run(words: list[str]) -> int:
-    """Run a command line and return its exit status; CommandError if it can't be done."""
+    """Run a command line and return its exit status; VerbError if it can't be done."""
     wanted, words = _server_option(words)
     try:
         "".join(words).encode()  # JSON and terminals take only UTF-8
     except UnicodeEncodeError:
-        raise CommandError("The arguments are not UTF-8. Give UTF-8.") from None
+        raise VerbError("The arguments are not UTF-8. Give UTF-8.") from None
     if not words or words[0] in _HELP or _asks_for_help(words):
         return _show_help(words)
     if words[0] == "--version":
@@ -157,7 +157,7 @@ def _verb(words: list[str]) -> Verb:
 
 
 def run_here(handler: str, words: list[str], wanted: str = "") -> int:
-    """Run a function in this process, and return its exit status; CommandError if it can't be done.
+    """Run a function in this process, and return its exit status; VerbError if it can't be done.
 
     Args:
         handler: `module:function`, which gets the words and the environment.
@@ -179,8 +179,8 @@ def run_here(handler: str, words: list[str], wanted: str = "") -> int:
         from tmux_debug_mcp.errors import StartError, first_of  # noqa: PLC0415
 
         cause = first_of(error)
-        if isinstance(cause, StartError | CommandError):
-            raise CommandError(str(cause)) from error
+        if isinstance(cause, StartError | VerbError):
+            raise VerbError(str(cause)) from error
         raise
     return int(status)
 
@@ -218,7 +218,7 @@ def _makes_pane(words: list[str]) -> bool:
     """Tell whether a command line makes a pane, for which a server is started.
 
     Raises:
-        CommandError: Its words are wrong.
+        VerbError: Its words are wrong.
     """
     from tmux_debug_mcp.verbs.parsing import (  # noqa: PLC0415  there is no server
         HelpWanted,
@@ -239,7 +239,7 @@ def _makes_pane(words: list[str]) -> bool:
 def _server_option(words: list[str]) -> tuple[str, list[str]]:
     """Return the server that `--server` or the environment names, and the words after it."""
     if words == ["--server"]:
-        raise CommandError("--server needs a server's process id. tmux-debug ps lists them.")
+        raise VerbError("--server needs a server's process id. tmux-debug ps lists them.")
     if words[:1] == ["--server"]:
         return words[1], words[2:]
     if words and words[0].startswith("--server="):

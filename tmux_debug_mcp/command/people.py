@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tmux_debug_mcp.linux.users import user_name
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.vt.printable import visible
 from tmux_debug_mcp.vt.sizes import above_line
 
@@ -42,7 +42,7 @@ def answer(connection: Connection, message: Mapping[str, object]) -> int | None:
     """Do what the server asks of a person; return the exit status, None if the verb goes on.
 
     Raises:
-        CommandError: There is no terminal, or the secret can't be read.
+        VerbError: There is no terminal, or the secret can't be read.
     """
     try:
         if "attach" in message:
@@ -65,7 +65,7 @@ def _attach(connection: Connection, argv: object) -> int | None:
     the terminal gets another size.
     """
     if not (isinstance(argv, list) and os.isatty(0) and os.isatty(1)):
-        raise CommandError("attach needs a terminal. Run it in one.")
+        raise VerbError("attach needs a terminal. Run it in one.")
     env = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
     signal.signal(signal.SIGWINCH, lambda *_: connection.send({"size": pane_size()}))
     connection.send({"size": pane_size()})  # it may have changed before
@@ -80,7 +80,7 @@ def _attach(connection: Connection, argv: object) -> int | None:
     if not any("exit" in message for message in connection.messages()):
         raise ServerGoneError("The server has ended.")
     terminal = env.get("TERM") or "not set"
-    raise CommandError(
+    raise VerbError(
         f"tmux can't show the pane on this terminal. TERM is {terminal}. Set it to this terminal's "
         "type, such as xterm-256color."
     )
@@ -109,7 +109,7 @@ def _line(prompt: str) -> str:
     write(2, prompt)
     line = sys.stdin.buffer.readline()
     if not line:
-        raise CommandError("No pane was chosen.")
+        raise VerbError("No pane was chosen.")
     return line.decode(errors="replace").strip()
 
 
@@ -127,17 +127,17 @@ def _ask(prompt: str) -> str:
     with open(0, "rb", closefd=False) as piped:  # Python has no stream where it was closed
         data = piped.read(_MAX_PIPED_BYTES)
     if not data:
-        raise CommandError(
+        raise VerbError(
             "Standard input was empty: the command that writes to it may have failed. Nothing was "
             "typed."
         )
     line = data.removesuffix(b"\n").removesuffix(b"\r")
     if b"\n" in line:
-        raise CommandError(
+        raise VerbError(
             "The secret has more than one line. Nothing was typed. Pipe a single line, e.g. with "
             "'| head -n 1'."
         )
     try:
         return line.decode()
     except UnicodeDecodeError:
-        raise CommandError("The secret is not UTF-8. Nothing was typed.") from None
+        raise VerbError("The secret is not UTF-8. Nothing was typed.") from None

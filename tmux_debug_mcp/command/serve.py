@@ -11,7 +11,7 @@ from tmux_debug_mcp.options import OptionError, Values, parse
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.own_environment import ignore_python_path, of_project
 from tmux_debug_mcp.sockets.connection import sent_environment
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
 from . import main as tmux_debug
@@ -47,16 +47,16 @@ def main() -> None:
         write(2, "usage: tmux-debug-mcp [OPTION ...]\n")
         complain("tmux-debug-mcp", error)
         status = _WRONG
-    except CommandError as error:
+    except VerbError as error:
         complain("tmux-debug-mcp", error)
         status = 1
     os._exit(status)
 
 
 def _check_streams(closed: set[int]) -> None:
-    """Raise CommandError if a client can't be served, and greet a person who is not one."""
+    """Raise VerbError if a client can't be served, and greet a person who is not one."""
     if closed & {0, 1}:
-        raise CommandError(_CLOSED)
+        raise VerbError(_CLOSED)
     if os.isatty(0):
         write(2, _greeting())
 
@@ -87,5 +87,5 @@ def _relay(values: Values) -> int:
     connection.send({"want": "mcp", "environment": environment}, fds=(0, 1))
     status = tmux_debug.answered(connection)
     if status is None:
-        raise CommandError("The detached server has ended, and its panes with it.")
+        raise VerbError("The detached server has ended, and its panes with it.")
     return status

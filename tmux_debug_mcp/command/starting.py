@@ -17,7 +17,7 @@ from tmux_debug_mcp.sockets.servers import (
     PREFIX,
     READY,
     SOCKET,
-    CommandError,
+    VerbError,
     bases,
     current_directory,
     inode_of,
@@ -61,7 +61,7 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
     Return the connection, and whether the server was started.
 
     Raises:
-        CommandError: It can't start.
+        VerbError: It can't start.
         ServerGoneError: It has already ended.
     """
     directory = directory_for(values, environ.get("XDG_RUNTIME_DIR", ""))
@@ -97,7 +97,7 @@ def _start(directory: str, values: Values) -> bool:
     if answer.endswith(JOINED):
         return False
     text = answer.decode(errors="replace").strip()
-    raise CommandError(text or "The detached server ended while starting.")
+    raise VerbError(text or "The detached server ended while starting.")
 
 
 def _leave(ready_fd: int) -> None:

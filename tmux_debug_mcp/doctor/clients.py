@@ -17,12 +17,12 @@ from typing import Any
 from tmux_debug_mcp.clients import programs
 from tmux_debug_mcp.clients.editing import EditError, UneditedError
 from tmux_debug_mcp.clients.files import read_data, text_of
-from tmux_debug_mcp.clients.table import CLIENTS, Homes, Source
+from tmux_debug_mcp.clients.table import CLIENTS, ConfigFile, Homes
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OPTIONS, OptionError, checked, parse_all
 
 from .probe import Answers, Complaint, Trial, environment
-from .report import Finding, State, ok, problem, shown, warning
+from .report import Finding, Verdict, ok, problem, shown, warning
 
 _NAME = "tmux-debug"
 _SET_UP = "To give it this server: tmux-debug config CLIENT --write"
@@ -32,7 +32,7 @@ _Command = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfiguredServer:
     """A server of ours in a client's configuration.
 
     `client` is the client's program, and `name` what the server is called there. There is at least
@@ -40,7 +40,7 @@ class Entry:
     """
 
     client: str
-    source: Source
+    source: ConfigFile
     name: str
     words: tuple[str, ...]
     env: Mapping[str, str]
@@ -60,7 +60,7 @@ class Clients:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._commands: dict[_Command, list[Entry]] = {}
+        self._commands: dict[_Command, list[ConfiguredServer]] = {}
         entries, self.findings = read(environ)
         for entry in entries:
             outcome = _judged(entry, environ)
@@ -87,13 +87,13 @@ class Clients:
         found = [*self.findings]
         for ((words, _), entries), outcome in zip(self._commands.items(), outcomes, strict=True):
             if isinstance(outcome, Complaint) and outcome == own:
-                state, advice = State.OK, ""
+                state, advice = Verdict.OK, ""
                 text = "can be judged only when a server works here"
             elif isinstance(outcome, str):
-                state, text = State.PROBLEM, f"does not work. {outcome}"
+                state, text = Verdict.PROBLEM, f"does not work. {outcome}"
                 advice = f"See what it says: {shlex.join(words)} </dev/null"
             else:
-                state, advice = State.OK, ""
+                state, advice = Verdict.OK, ""
                 text = f"works: version {outcome.version}, {outcome.tools} tools"
             found += [Finding(one.client, state, f"{one} {text}", advice) for one in entries]
         return sorted(found, key=lambda finding: finding.name)
@@ -110,26 +110,26 @@ def refusal(words: Sequence[str], environ: Mapping[str, str]) -> str:
     return ""
 
 
-def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
+def read(environ: Mapping[str, str]) -> tuple[list[ConfiguredServer], list[Finding]]:
     """Return our servers in clients' files, and findings about files and clients without any."""
     homes = Homes.of_caller(environ)
-    entries: list[Entry] = []
+    entries: list[ConfiguredServer] = []
     found: list[Finding] = []
     for client in CLIENTS.values():
         name = client.program
-        own: list[Entry | Finding] = []
+        own: list[ConfiguredServer | Finding] = []
         for source in client.sources(homes):
             own += _read(name, source)
         program = shutil.which(name, path=environ.get("PATH"))
         if program and not own:
             text = f"{program}, not set up for this server"
-            found.append(Finding(name, State.OK, text, _SET_UP))
-        entries += [one for one in own if isinstance(one, Entry)]
+            found.append(Finding(name, Verdict.OK, text, _SET_UP))
+        entries += [one for one in own if isinstance(one, ConfiguredServer)]
         found += [one for one in own if isinstance(one, Finding)]
     return entries, found
 
 
-def _read(client: str, source: Source) -> list[Entry] | list[Finding]:
+def _read(client: str, source: ConfigFile) -> list[ConfiguredServer] | list[Finding]:
     """Return our servers in a file, or why they aren't known; nothing if there is no such file."""
     if not os.path.isfile(source.path):
         return []
@@ -158,7 +158,7 @@ def _is_ours(text: str) -> bool:
     return programs.NAME in text or programs.MODULE in text
 
 
-def _entries(client: str, source: Source, servers: Any) -> Iterator[Entry]:  # noqa: ANN401
+def _entries(client: str, source: ConfigFile, servers: Any) -> Iterator[ConfiguredServer]:  # noqa: ANN401
     """Yield our servers in the value of a file, which may be anything."""
     for key in source.keys:
         servers = servers.get(key) if isinstance(servers, dict) else None
@@ -177,10 +177,10 @@ def _entries(client: str, source: Source, servers: Any) -> Iterator[Entry]:  # n
             if isinstance(given, dict):
                 env |= {str(variable): str(value) for variable, value in given.items()}
         is_enabled = facts.get("enabled", True) is not False and facts.get("disabled") is not True
-        yield Entry(client, source, name, tuple(words), env, is_enabled)
+        yield ConfiguredServer(client, source, name, tuple(words), env, is_enabled)
 
 
-def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | _Command:
+def _judged(entry: ConfiguredServer, environ: Mapping[str, str]) -> Finding | _Command:
     """Return a finding about an entry without starting it, or how to start it."""
     name, named = entry.client, entry.words[0]
     if not entry.is_enabled:

@@ -247,7 +247,7 @@ class _Look:
         self.plain = plain
         self._is_for_group = is_for_group
         self.others = cache(lambda: list(others()))
-        self.calls: dict[Thread, tuple[calls.Call, int]] = {}
+        self.calls: dict[Thread, tuple[calls.SystemCall, int]] = {}
         self.groups: set[int] = set()
         self.stopped: dict[Thread, int] = {}
         self.ends = cache(_Ends)

@@ -106,7 +106,7 @@ _MAX_FILES = 1024
 _EPOLLED_BYTES = 128
 
 
-class Call(NamedTuple):
+class SystemCall(NamedTuple):
     """The system call that a thread is in.
 
     Attributes:
@@ -140,7 +140,7 @@ def is_known_machine() -> bool:
     return bool(_CALLS)
 
 
-def call_of(pid: int, thread: str) -> Call | None:
+def call_of(pid: int, thread: str) -> SystemCall | None:
     """Return the call that a thread is in, or None if it sleeps and we may not see where.
 
     A thread that has ended is in no call. Raises OSError if too many files are open.
@@ -149,18 +149,18 @@ def call_of(pid: int, thread: str) -> Call | None:
     if words is None:
         return None
     if words == [b"running"]:
-        return Call(is_running=True)
+        return SystemCall(is_running=True)
     if len(words) < 9:  # noqa: PLR2004  "-1 SP PC", or nothing: in no system call
-        return Call()
+        return SystemCall()
     number, *arguments, stack, code = [int(word, 0) for word in words[:9]]
     if not stack:  # a thread of the kernel
-        return Call()
+        return SystemCall()
     has_32_bits = max(stack, code) < _END_OF_32_BITS
     name = (_CALLS_OF_32_BITS if has_32_bits else _CALLS).get(number, "")
     if name == "restart_syscall":
         place = processes.read(f"/proc/{pid}/task/{thread}/wchan")
         name = next((call for part, call in _RESTARTED.items() if part in place), "")
-    return Call(name, tuple(arguments))
+    return SystemCall(name, tuple(arguments))
 
 
 def _system_call(pid: int, thread: str) -> list[bytes] | None:
@@ -196,7 +196,7 @@ def memory(pid: int, address: int, size: int) -> bytes:
         os.close(fd)
 
 
-def awaited(pid: int, thread: str, call: Call) -> Awaited | None:
+def awaited(pid: int, thread: str, call: SystemCall) -> Awaited | None:
     """Return what ends the call that a thread is in, or None if we don't know of such a call.
 
     A call without files ends by a signal, the timeout, or an act of another thread.
@@ -225,7 +225,7 @@ def awaited(pid: int, thread: str, call: Call) -> Awaited | None:
     return None
 
 
-def _timeout_s(pid: int, call: Call, argument: int) -> float:
+def _timeout_s(pid: int, call: SystemCall, argument: int) -> float:
     """Return a call's timeout, infinite for none; a nanosecond if we can't tell."""
     if call.name in ("poll", "restarted_poll", "epoll_wait", "epoll_pwait"):
         milliseconds = argument & _INT

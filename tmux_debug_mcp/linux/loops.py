@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 
 from . import processes
 from .descriptors import EVENTFD, Descriptors, descriptors, has_pipe_end, has_unix_peer
-from .waits import Wait
+from .waits import KernelWait
 
 # A thread that waits for no files may look at a queue at each timeout, and how soon that ends isn't
 # known. One as long as this seldom ends: Go has a thread that wakes once a minute.
@@ -45,7 +45,7 @@ _SIGNALFD, _TIMERFD = "anon_inode:[signalfd]", "anon_inode:[timerfd]"
 _IO_URING = "anon_inode:[io_uring]"
 
 
-def sleeps_s(pid: int, waits: Mapping[str, Wait]) -> float:
+def sleeps_s(pid: int, waits: Mapping[str, KernelWait]) -> float:
     """Return for how long a process sleeps, given what each of its threads waits for.
 
     Infinite without a timeout, and 0 if something else may wake it or if we can't tell. The time is

@@ -37,7 +37,7 @@ _PAUSE_PER_SEARCH = 20
 Thread = tuple[int, str]
 
 
-class Wait(NamedTuple):
+class KernelWait(NamedTuple):
     """What a thread waits for, in relation to a terminal.
 
     Attributes:
@@ -58,7 +58,7 @@ class Wait(NamedTuple):
     timeout_s: float = math.inf
 
 
-def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
+def wait_of(pid: int, thread: str, tty: int) -> KernelWait | None:
     """Return what a thread waits for, or None if the kernel does not let us see it.
 
     `tty` is the terminal, as in /proc/PID/stat. Raises OSError if too many files are open.
@@ -69,7 +69,7 @@ def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
     waited = awaited(pid, thread, call)
     # A call that only looks sleeps, too, until input that is on its way has arrived.
     if waited is None or waited.timeout_s == 0:
-        return Wait()
+        return KernelWait()
     files = _input_files(pid, thread, waited)
     # /dev/tty is another name of the terminal.
     names = _DEV_TTY, terminals.device(tty)
@@ -78,7 +78,7 @@ def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
     inputs = {fd for fd, events in waited.files if events & INPUT}
     is_for_input = not any(events & OUTPUT for _, events in waited.files)
     is_for_nothing_else = inputs == terminal and is_for_input and waited.timeout_s == math.inf
-    return Wait(
+    return KernelWait(
         is_for_terminal=bool(terminal),
         is_for_it_alone=bool(terminal) and is_for_nothing_else,
         is_for_others=any(file.st_rdev == _DEV_PTMX for _, file in files),

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError
-from tmux_debug_mcp.pictures.screen import Screen, captured_cells
+from tmux_debug_mcp.pictures.screen import DrawnScreen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
 from tmux_debug_mcp.turns import in_turns
@@ -69,7 +69,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
     return with_commands(await last_lines(captured, lines), pane.jobs.commands)
 
 
-async def capture_screen(pane: Pane) -> Screen:
+async def capture_screen(pane: Pane) -> DrawnScreen:
     """Return the screen: its cells with their colours and attributes, and the cursor."""
     data, facts = await _capture(pane, _WHOLE_ROWS)
     columns = facts["pane_width"]
@@ -80,7 +80,7 @@ async def capture_screen(pane: Pane) -> Screen:
     parse = partial(captured_cells, data, widens_emoji=widens_emoji)
     cells = await anyio.to_thread.run_sync(parse)
     cursor = (x, facts["cursor_y"])
-    return Screen(columns, facts["pane_height"], cursor, bool(facts["cursor_flag"]), cells)
+    return DrawnScreen(columns, facts["pane_height"], cursor, bool(facts["cursor_flag"]), cells)
 
 
 async def capture_screen_rows(pane: Pane, *, finds_highlight: bool = False) -> ScreenRows:

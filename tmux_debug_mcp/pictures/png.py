@@ -9,7 +9,7 @@ import io
 from PIL import Image, ImageDraw
 
 from .glyphs import CELL_HEIGHT, CELL_WIDTH, Glyphs
-from .screen import Cell, Screen
+from .screen import Cell, DrawnScreen
 from .styles import BACKGROUND, FOREGROUND, Rgb, colours, rgb
 
 _Point = tuple[int, int]
@@ -23,7 +23,7 @@ _DASHES = {"dotted": (2, 1), "dashed": (5, 3)}
 _CURL = (0, 1, 2, 1)
 
 
-def draw(screen: Screen) -> bytes:
+def draw(screen: DrawnScreen) -> bytes:
     """Return a picture of a screen as PNG: its columns and rows times the size of a cell."""
     size = (screen.columns * CELL_WIDTH, screen.height * CELL_HEIGHT)
     image = Image.new("RGB", size, BACKGROUND)
@@ -94,7 +94,7 @@ class _Painter:
         self._draw.point(points, colour)
 
 
-def _draw_cursor(image: Image.Image, screen: Screen) -> None:
+def _draw_cursor(image: Image.Image, screen: DrawnScreen) -> None:
     """Outline the cursor's cell: light where the picture is dark, dark where it is light."""
     column, row = screen.cursor
     x = column * CELL_WIDTH

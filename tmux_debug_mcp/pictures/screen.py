@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
+class DrawnScreen:
     """What a terminal shows.
 
     Attributes:

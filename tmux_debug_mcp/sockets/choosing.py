@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from tmux_debug_mcp.own_command import own_command
 
 from .connection import ServerGoneError, panes_of
-from .servers import CommandError, Server, ancestors, current_directory, inode_of, running
+from .servers import Server, VerbError, ancestors, current_directory, inode_of, running
 
 # What a verb needs a server for. Only to look, or to bring a person:
 LOOKS = "looks"
@@ -42,7 +42,7 @@ _IS_ASKED = 3
 _MAX_OTHERS = 4
 
 
-class NoServerError(CommandError):
+class NoServerError(VerbError):
     """Raised when there is no server that the caller can mean.
 
     Attributes:
@@ -61,7 +61,7 @@ class NoServerError(CommandError):
         super().__init__(self.sentence + others)
 
 
-class WhichServerError(CommandError):
+class WhichServerError(VerbError):
     """Raised when the named server does not run, or when the caller can mean several.
 
     Attributes:
@@ -101,7 +101,7 @@ def surroundings(environ: Mapping[str, str]) -> Surroundings:
     """Return where this process is.
 
     Raises:
-        CommandError: Its directory is gone.
+        VerbError: Its directory is gone.
     """
     directories = directories_of(current_directory(), os.path.expanduser("~"))
     inodes = [inode_of(directory) for directory in directories]
@@ -144,7 +144,7 @@ def server_for(
     Raises:
         WhichServerError: The named one does not run, or the caller can mean several.
         NoServerError: There is none that the caller can mean.
-        CommandError: The current directory is gone.
+        VerbError: The current directory is gone.
     """
     servers = running(environ.get("XDG_RUNTIME_DIR", ""))
     found, _ = meant(servers, surroundings(environ), need, lambda one: _has(one, need, panes()))

@@ -39,7 +39,7 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 
-from .servers import CommandError, is_private, read
+from .servers import VerbError, is_private, read
 
 _RECEIVE_BYTES = 1 << 16
 # struct ucred: pid, uid, gid. Source: unix(7), SO_PEERCRED.
@@ -50,7 +50,7 @@ _ANSWER_S = 5.0
 _TIME = struct.Struct("ll")
 
 
-class ServerGoneError(CommandError):
+class ServerGoneError(VerbError):
     """Raised when no server of ours answers, or when it has ended."""
 
 
@@ -173,11 +173,11 @@ class Connection:
         """Yield the server's messages, as `messages` does, but raise what it refuses with.
 
         Raises:
-            CommandError: What it says on standard error.
+            VerbError: What it says on standard error.
         """
         for message in self.messages():
             if "err" in message:
-                raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
+                raise VerbError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
             yield message
 
     def _has_unread(self) -> bool:

@@ -38,7 +38,7 @@ _MAX_FACTS_BYTES = 1 << 16
 _MAX_ANCESTORS = 100
 
 
-class CommandError(Exception):
+class VerbError(Exception):
     """Raised when a command can't be done; the text says why, and what to do."""
 
 
@@ -239,11 +239,11 @@ def inode_of(directory: str | int) -> str:
 
 
 def current_directory() -> str:
-    """Return the current directory; CommandError if it is gone."""
+    """Return the current directory; VerbError if it is gone."""
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise CommandError(
+        raise VerbError(
             f"The current directory is gone: {gone_directory()}. Run this from another one."
         ) from None
 

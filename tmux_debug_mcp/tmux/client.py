@@ -18,7 +18,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import CommandError, StorageError, TmuxGoneError, TmuxStuckError
 from tmux_debug_mcp.linux import processes
 
-from .control_mode import Block, Parser, command_line
+from .control_mode import Block, ControlModeParser, command_line
 from .supervisor import Supervisor
 from .targets import Offsets
 
@@ -52,7 +52,7 @@ class ControlClient:
         self._clock = clock
         self.offsets = offsets
         self.gone = anyio.Event()
-        self._parser = Parser()
+        self._parser = ControlModeParser()
         self._requests: deque[_Request] = deque()  # without an answer yet, oldest first
         self._unsent = bytearray()
         self._has_unsent = anyio.Event()

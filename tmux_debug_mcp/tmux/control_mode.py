@@ -60,7 +60,7 @@ def command_line(commands: Iterable[Sequence[str | bytes]]) -> bytes:
     return " ; ".join(quoted).encode("ascii") + b"\n"
 
 
-class Parser:
+class ControlModeParser:
     """Parses a stream of control mode output, fed in pieces of any size."""
 
     def __init__(self) -> None:

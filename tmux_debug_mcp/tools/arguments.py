@@ -165,7 +165,7 @@ def _type_schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401  any type
     return {"type": _TYPES[hint]}
 
 
-class Parser:
+class ArgumentsParser:
     """Checks the arguments of a tool's calls. Its errors name the tool.
 
     Attributes:

@@ -14,7 +14,7 @@ from tmux_debug_mcp.panes.hidden_input import shown_as
 from tmux_debug_mcp.vt.sequences import CONTROLS
 from tmux_debug_mcp.vt.steps import steps
 
-from .arguments import Parser, is_secret
+from .arguments import ArgumentsParser, is_secret
 from .toolset import Answer
 
 Arguments = Mapping[str, Any]
@@ -40,7 +40,7 @@ class Call:
     name: str
     arguments: Arguments
     caller: str
-    parser: Parser | None = None
+    parser: ArgumentsParser | None = None
 
 
 class Records:

@@ -21,7 +21,7 @@ from tmux_debug_mcp.panes.creation import Origin, calling
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.sessions import CallerSession
 
-from .arguments import Parser, is_secret
+from .arguments import ArgumentsParser, is_secret
 from .records import Arguments, Call, Records
 from .toolset import Answer, Tool, Toolset
 
@@ -140,10 +140,10 @@ class Toolbox:
                 raise StorageError(str(error.filename), str(error.strerror)) from error
             raise
 
-    def _parser(self, name: str) -> Parser:
+    def _parser(self, name: str) -> ArgumentsParser:
         """Return what checks the arguments of a tool; one that does not exist takes none."""
         entry = self._entries.get(name)
-        return entry.tool.parser if entry else Parser(name, [])
+        return entry.tool.parser if entry else ArgumentsParser(name, [])
 
     def _text_for(self, name: str, arguments: Arguments, error: ToolError) -> str:
         if is_secret(arguments):

@@ -22,7 +22,7 @@ from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.printable import terminal_json
 
-from .arguments import Parser, parameters_of
+from .arguments import ArgumentsParser, parameters_of
 
 TOOLSETS = ("debug", "tabs", "terminal", "tmux")
 
@@ -225,7 +225,7 @@ class Tool(Generic[T]):
     description: str
     hints: Mapping[str, bool]
     handler: Handler[T]
-    parser: Parser
+    parser: ArgumentsParser
     may_take_long: bool
     meta: Mapping[str, Any] | None
     is_offered: Callable[[Settings], bool]
@@ -306,7 +306,7 @@ class Toolset(Generic[T]):
             arguments: Callable[..., object] = declared[-1].annotation if declared else handler
             is_in_one = is_dataclass(arguments)
             takes_session = is_in_one and len(declared) > 1
-            parser = Parser(name, parameters_of(arguments if is_in_one else handler))
+            parser = ArgumentsParser(name, parameters_of(arguments if is_in_one else handler))
 
             def answer(opened: T, session: CallerSession, /, **given: object) -> Awaitable[Answer]:
                 if not is_in_one:

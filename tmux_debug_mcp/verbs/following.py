@@ -31,7 +31,7 @@ from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, wait
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
-from tmux_debug_mcp.tools.arguments import Parser, parameters_of
+from tmux_debug_mcp.tools.arguments import ArgumentsParser, parameters_of
 from tmux_debug_mcp.tools.captures import MAX_CHARACTERS
 from tmux_debug_mcp.tools.debug_arguments import CapturePane, Wait
 from tmux_debug_mcp.tools.records import Call, Records
@@ -69,12 +69,12 @@ async def answer(
     async def followed() -> Answer:
         nonlocal status
         if request.verb == "capture":
-            parser = Parser(request.tool, parameters_of(CapturePane))
+            parser = ArgumentsParser(request.tool, parameters_of(CapturePane))
             pane_id = await _send_lines(
                 engine, caller, CapturePane(**parser.parse(request.arguments))
             )
             return Answer([], pane_id=pane_id)
-        parser = Parser(request.tool, parameters_of(Wait))
+        parser = ArgumentsParser(request.tool, parameters_of(Wait))
         given = Wait(**parser.parse(request.arguments))
         names = [given.pane_id] if isinstance(given.pane_id, str) else given.pane_id
         if given.since is not None and len(names) > 1:

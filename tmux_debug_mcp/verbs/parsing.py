@@ -17,9 +17,9 @@ from typing import Any, NoReturn
 
 from tmux_debug_mcp.errors import ArgumentError, nearest
 from tmux_debug_mcp.settings import duration_s
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.tools import debug_arguments
-from tmux_debug_mcp.tools.arguments import Parameter, Parser, parameters_of
+from tmux_debug_mcp.tools.arguments import ArgumentsParser, Parameter, parameters_of
 from tmux_debug_mcp.vt.printable import visible
 
 from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
@@ -62,7 +62,7 @@ _OTHER_WORDS = {
 }
 
 
-class UsageError(CommandError):
+class UsageError(VerbError):
     """Raised for words that can't be read; the text says what is wrong."""
 
 
@@ -203,7 +203,7 @@ def check_arguments(verb: str, arguments: Mapping[str, Any], cwd: str) -> None:
     from tmux_debug_mcp.logs.matching import compiled  # noqa: PLC0415
     from tmux_debug_mcp.panes import creation, sizing  # noqa: PLC0415
 
-    given = Parser(VERBS[verb].tool, parameters_of_tool(VERBS[verb])).parse(arguments)
+    given = ArgumentsParser(VERBS[verb].tool, parameters_of_tool(VERBS[verb])).parse(arguments)
     creation.check(creation.NewPane(given["command"], given.get("name"), env=given.get("env", {})))
     if "pane_id" not in given:
         creation.directory(cwd, given.get("cwd"))

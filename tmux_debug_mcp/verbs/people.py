@@ -45,7 +45,7 @@ async def answer(
     if engine.settings.only_people_type_secrets and request.verb == "attach" and caller.is_in_pane:
         await send(caller, refused("Only a person at their own terminal may attach here."))
         return
-    visit = _Visit(
+    visit = _Attachment(
         engine,
         records,
         caller,
@@ -86,7 +86,7 @@ def _size_in(message: Mapping[str, Any]) -> Size | None:
     return size_of(size) if isinstance(size, str) else None
 
 
-class _Visit:
+class _Attachment:
     """A person at the caller's terminal, and the pane that they want."""
 
     def __init__(

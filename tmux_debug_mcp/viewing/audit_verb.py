@@ -12,12 +12,12 @@ from tmux_debug_mcp.audit import default_path, older
 from tmux_debug_mcp.options import value_of
 from tmux_debug_mcp.settings import path_of, state_directory
 from tmux_debug_mcp.sockets.choosing import directories_of
-from tmux_debug_mcp.sockets.servers import CommandError, current_directory
+from tmux_debug_mcp.sockets.servers import VerbError, current_directory
 from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
-from .audits import Damage, Growth, Record, Source, merged
+from .audits import AuditFile, Damage, Growth, Record, merged
 from .columns import has_styles
 from .filters import Filter, PaneNames, time_of, tools_of
 from .logs import kept_casts
@@ -97,7 +97,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
-    """Run the verb and return its exit status; CommandError if it can't be done."""
+    """Run the verb and return its exit status; VerbError if it can't be done."""
     options = parser_of(VERBS["audit"]).parse_args(words)
     _check(options)
     files = options.files or _default_files(environ)
@@ -106,7 +106,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     wanted = _filter(options)
     names = PaneNames()
     output = _output(environ, names, is_json=options.json)
-    sources = [Source(word, output.flush) for word in files]
+    sources = [AuditFile(word, output.flush) for word in files]
     damaged: Counter[str] = Counter()
 
     def calls(audits: _Audits) -> Iterator[Record]:
@@ -137,7 +137,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         elif not (show(source.to_end() for source in sources) or damaged):
             _complain("No call matches.")
     except OSError as error:
-        raise CommandError(f"The output can't be written: {error.strerror}.") from None
+        raise VerbError(f"The output can't be written: {error.strerror}.") from None
     _complain_of_more(damaged)
     return _DAMAGED if damaged else _ALL_READ
 
@@ -152,7 +152,7 @@ def _default_files(environ: Mapping[str, str]) -> list[str]:
         found = [str(file) for file in (older(path), path) if file.exists()]
         if found:
             return found
-    raise CommandError(
+    raise VerbError(
         "No audit was kept of this directory's servers. Give a FILE written with --audit."
     )
 
@@ -174,12 +174,12 @@ def _check(options: argparse.Namespace) -> None:
         if not value:
             continue
         if not options.html:
-            raise CommandError(f"{flag} is only for a page. Add --html OUT, or omit {flag}.")
+            raise VerbError(f"{flag} is only for a page. Add --html OUT, or omit {flag}.")
         path = path_of(value)
         if path and not path.is_dir():
-            raise CommandError(f"{flag} is '{value}', which is not a directory.")
+            raise VerbError(f"{flag} is '{value}', which is not a directory.")
     if options.json and options.html:
-        raise CommandError("--json and --html exclude each other. Omit one of them.")
+        raise VerbError("--json and --html exclude each other. Omit one of them.")
 
 
 def _chosen(

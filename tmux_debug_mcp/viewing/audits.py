@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tmux_debug_mcp.linux import files
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.vt.printable import visible
 
 # A record contains a call's arguments, at most 1 MiB of text before JSON escapes it.
@@ -162,7 +162,7 @@ class Record(NamedTuple):
         return Result(words, is_failure=self.fields.get("failed") is True)
 
 
-class Parser:
+class RecordParser:
     """Parses the bytes of an audit into records, however the bytes are split."""
 
     def __init__(self, path: Path) -> None:
@@ -251,11 +251,11 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-class Source:
-    """An open audit, by its path or `-` for standard input; CommandError if it can't be opened.
+class AuditFile:
+    """An open audit, by its path or `-` for standard input; VerbError if it can't be opened.
 
     It calls `before_waiting` before a read that may wait for a writer. The descriptor `fd` changes
-    when the audit's file is replaced. Reading raises CommandError if it is no audit.
+    when the audit's file is replaced. Reading raises VerbError if it is no audit.
     """
 
     def __init__(self, word: str, before_waiting: Callable[[], None]) -> None:
@@ -266,26 +266,26 @@ class Source:
             self.fd = os.dup(0) if self._is_input else os.open(self.path, _OPEN_FLAGS)
         except OSError as error:
             raise self._unreadable(error) from None
-        self._parser = Parser(self.path)
+        self._parser = RecordParser(self.path)
         self._position = 0
         self._has_record = False
         self._damaged_first: list[Damage] = []
         self._is_regular = stat.S_ISREG(os.fstat(self.fd).st_mode)
 
     def check_can_be_followed(self) -> None:
-        """Raise CommandError unless this is a regular file, and not standard input."""
+        """Raise VerbError unless this is a regular file, and not standard input."""
         if self._is_input or not self._is_regular:
-            raise CommandError(
+            raise VerbError(
                 f"--follow needs a regular file, which {visible(str(self.path))} is not. Omit "
                 "--follow: the input is then read to its end as it arrives."
             )
 
     def check_is_not(self, out: str) -> None:
-        """Raise CommandError if a page written there would replace this audit."""
+        """Raise VerbError if a page written there would replace this audit."""
         if not self._is_regular or not os.path.exists(out):
             return
         if os.path.samestat(os.stat(out), os.fstat(self.fd)):
-            raise CommandError(
+            raise VerbError(
                 f"The page '{visible(out)}' would replace the audit that it shows. Choose another "
                 "file."
             )
@@ -318,7 +318,7 @@ class Source:
     def _begin(self) -> None:
         os.lseek(self.fd, 0, os.SEEK_SET)
         self._position = 0
-        self._parser = Parser(self.path)
+        self._parser = RecordParser(self.path)
 
     def _rest(self) -> Iterator[Record | Damage]:
         yield from self._written()
@@ -362,15 +362,15 @@ class Source:
         except OSError as error:
             raise self._unreadable(error) from None
 
-    def _no_audit(self) -> CommandError:
+    def _no_audit(self) -> VerbError:
         first = self._damaged_first[0]
         return self._refusal(f"is no audit: line {first.line} {first.reason}")
 
-    def _unreadable(self, error: OSError) -> CommandError:
+    def _unreadable(self, error: OSError) -> VerbError:
         return self._refusal(f"can't be read: {error.strerror}")
 
-    def _refusal(self, reason: str) -> CommandError:
-        return CommandError(
+    def _refusal(self, reason: str) -> VerbError:
+        return VerbError(
             f"{visible(str(self.path))} {reason}. Give the path of an audit, written with --audit."
         )
 
@@ -378,7 +378,7 @@ class Source:
 class Growth:
     """Waits until audits have grown."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[AuditFile]) -> None:
         self._sources = sources
         self._inotify = files.open_inotify()
         self._poll = select.poll()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.verbs.registry import TOOLS
 from tmux_debug_mcp.vt.printable import visible
 
@@ -117,7 +117,7 @@ def time_of(word: str, now: datetime) -> float:
             moment -= timedelta(days=1)
         return moment.timestamp()
     except (ValueError, OverflowError):
-        raise CommandError(
+        raise VerbError(
             f"--since is '{visible(given)}', which is not a time. Give one such as "
             "2026-01-30T10:15, 10:15, or how long ago: 90s, 10m, 2h, 1d."
         ) from None

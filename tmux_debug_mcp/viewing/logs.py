@@ -20,7 +20,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.choosing import LOOKS, server_for
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.vt.marks import without_marks
 
 # How much of a log is read at a time.
@@ -43,13 +43,13 @@ def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) 
     if not names_run(target):
         return _of_server(target, person, environ)
     if not directory.is_dir():
-        raise CommandError(
+        raise VerbError(
             f"There are no kept logs in {directory}. Give their directory with --log-dir."
         )
     try:
         found = Archive(directory).find(target)
     except PaneNotFoundError:
-        raise CommandError(
+        raise VerbError(
             f"There is no log of '{target}' in {directory}. Give another directory with --log-dir."
         ) from None
     found.log.read_timing(found.entry.started_at)
@@ -69,7 +69,7 @@ def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog
                 timing.read(facts["timing"])
                 log = Log.shared(Path(facts["path"]), timing)
             except OSError as error:
-                raise CommandError(f"The log can't be read: {error}. Try again.") from error
+                raise VerbError(f"The log can't be read: {error}. Try again.") from error
             finally:
                 connection.close()
             return FoundLog(facts["id"], facts["name"], log)

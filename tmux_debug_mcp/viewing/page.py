@@ -23,7 +23,7 @@ from typing import IO, Any
 import orjson
 
 from tmux_debug_mcp.linux import files
-from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.vt.printable import visible
 
 from .audits import Record, Result
@@ -64,7 +64,7 @@ def write(
             page = _Page(file, captures, cast_of)
             page.write(records, title)
     except OSError as error:
-        raise CommandError(
+        raise VerbError(
             f"The page {out} can't be written: {error.strerror}. Choose another file."
         ) from error
     return page.count

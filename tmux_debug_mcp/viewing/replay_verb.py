@@ -25,8 +25,8 @@ from tmux_debug_mcp.panes.capturing import capture, capture_rows, capture_screen
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.pictures.pillow import how_to_add_pillow
 from tmux_debug_mcp.settings import Settings, pane_environment, path_of, state_directory
-from tmux_debug_mcp.sockets.servers import CommandError
-from tmux_debug_mcp.tools.arguments import Parser
+from tmux_debug_mcp.sockets.servers import VerbError
+from tmux_debug_mcp.tools.arguments import ArgumentsParser
 from tmux_debug_mcp.tools.debug_arguments import LAST_LINES
 from tmux_debug_mcp.verbs.parsing import (
     Prints,
@@ -101,10 +101,10 @@ def add_arguments(replay: argparse.ArgumentParser) -> None:
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
-    """Run the verb and return its exit status; CommandError if it can't be done."""
+    """Run the verb and return its exit status; VerbError if it can't be done."""
     arguments = parser_of(VERBS["replay"]).parse_args(_joined(words))
     if arguments.cast and arguments.at is not None:
-        raise CommandError("--cast records the whole log, and --at is one moment. Omit one.")
+        raise VerbError("--cast records the whole log, and --at is one moment. Omit one.")
     if arguments.png:
         _check_pillow()
     plays = arguments.at is None and not (arguments.png or arguments.json or arguments.cast)
@@ -130,14 +130,14 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
     request = parse([verb.name, *words], {})
     moment_given = parser_of(verb).parse_args(words).at
     for name in request.arguments.keys() - {"pane_id", *_WITH_AT}:
-        raise CommandError(
+        raise VerbError(
             f"{flag_of(name)} can't be combined with --at, which shows the pane at one moment. "
             "Omit one of them."
         )
     try:
-        given = Parser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
+        given = ArgumentsParser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
     except ArgumentError as error:
-        raise CommandError(in_verbs(str(error), request)) from None
+        raise VerbError(in_verbs(str(error), request)) from None
     lines = given.get("lines", LAST_LINES)
 
     async def captured(pane: Pane) -> str:
@@ -214,7 +214,7 @@ def _seconds_to(moment: str, timing: Timing) -> float:
         return datetime.fromisoformat(moment).astimezone().timestamp() - timing.began_at
     except (ValueError, OverflowError):  # the latter before the year 1 or after 9999
         shown = visible(moment[:_MAX_SHOWN])
-        raise CommandError(
+        raise VerbError(
             f"--at is '{shown}', which is neither a time nor a cursor. {_ADVICE}"
         ) from None
 
@@ -235,7 +235,7 @@ def _seconds_to_time_of_day(moment: str, timing: Timing) -> float:
     within = [at for at in times if 0 <= seconds[at] <= last_s]
     if len(within) > 1:
         dates = " or ".join(f"{at:%Y-%m-%dT}{at:%H:%M:%S}" for at in within[-2:])
-        raise CommandError(
+        raise VerbError(
             f"It was {visible(moment)} {len(within)} times while the pane ran. Give the date, such "
             f"as --at {dates}."
         )
@@ -263,8 +263,8 @@ def _at(moment: _Moment, read: Callable[[Pane], Awaitable[_T]]) -> _T:
         return anyio.run(shown)
     except (ToolError, BaseExceptionGroup) as error:
         cause = first_of(error)
-        if isinstance(cause, ToolError | CommandError):
-            raise CommandError(str(cause)) from error
+        if isinstance(cause, ToolError | VerbError):
+            raise VerbError(str(cause)) from error
         raise
     finally:
         signal.signal(signal.SIGPIPE, before)
@@ -274,7 +274,7 @@ def _check_pillow() -> None:
     try:
         import PIL  # noqa: F401, PLC0415
     except ImportError:
-        raise CommandError(f"--png needs Pillow. Install it: {how_to_add_pillow()}") from None
+        raise VerbError(f"--png needs Pillow. Install it: {how_to_add_pillow()}") from None
 
 
 async def _drawn(pane: Pane) -> bytes:
@@ -324,7 +324,7 @@ def _play(found: FoundLog, environ: Mapping[str, str]) -> int:
     """Have asciinema play a log, and return its exit status."""
     player = shutil.which("asciinema", path=environ.get("PATH"))
     if player is None:
-        raise CommandError(_NO_PLAYER)
+        raise VerbError(_NO_PLAYER)
     with tempfile.TemporaryFile() as file:  # it has no name, so nothing is left of it
         file.writelines(cast(found.log, found.name, _IDLE_S))
         file.flush()
@@ -341,6 +341,6 @@ def _write(path: str, pieces: Iterable[bytes]) -> None:
         with open(path, "wb") as file:
             file.writelines(pieces)
     except OSError as error:
-        raise CommandError(
+        raise VerbError(
             f"{path} can't be written ({error.strerror}). Choose another file."
         ) from error

@@ -32,7 +32,7 @@ from tmux_debug_mcp.linux import calls, loops, processes, terminals
 from tmux_debug_mcp.linux.containers import terminal_of
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
-from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders, Thread, Wait, wait_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, KernelWait, OutsideReaders, Thread, wait_of
 from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, SHELLS, in_front, shell_of
 from tmux_debug_mcp.vt.printable import plain_name
 
@@ -56,7 +56,7 @@ _ASKERS = frozenset((*_PINENTRIES, "systemd-ask-password"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _GroupMember:
     """A process that a snapshot looks at, with its threads that wait for the terminal.
 
     Attributes:
@@ -217,7 +217,7 @@ def _look_at_terminal(
         is_waiting = any(one.is_waiting for one in examined)
     # A program that has just changed the modes may have begun to wait in the old or the new ones.
     if is_waiting and terminals.modes_at(terminal) != modes:
-        examined = [_Member(one.stat, one.cpu_ns) for one in examined]
+        examined = [_GroupMember(one.stat, one.cpu_ns) for one in examined]
         is_whole = is_whole and not found  # their processor times are from after the change
     members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
     group_members = [one for one in members if one.stat.pgrp == group]
@@ -262,14 +262,14 @@ def _look_at_terminal(
     return snapshot
 
 
-def _examined(session_leader: Stat, below: Sequence[Stat]) -> tuple[list[_Member], bool]:
+def _examined(session_leader: Stat, below: Sequence[Stat]) -> tuple[list[_GroupMember], bool]:
     """Examine the living processes below a session leader that may read its terminal.
 
     These are the foreground group, and processes that have moved to a session without a terminal,
     as the child of `su -c` does. Also return whether no limit has left out threads of them.
     """
     group, session = session_leader.tpgid, session_leader.session
-    examined: list[_Member] = []
+    examined: list[_GroupMember] = []
     room = _MAX_THREADS
     for stat in below:
         may_read = stat.pgrp == group or (stat.session != session and stat.tty == 0)
@@ -280,17 +280,17 @@ def _examined(session_leader: Stat, below: Sequence[Stat]) -> tuple[list[_Member
     return examined, room > 0
 
 
-def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
+def _examine(process: Stat, names: Sequence[str], tty: int) -> _GroupMember:
     """Find which of these threads of a process wait for a terminal."""
     cpu_ns = processes.run_ns(process.pid)
     if process.state in "Tt":
-        return _Member(process, cpu_ns)
+        return _GroupMember(process, cpu_ns)
     waiting = Waiting.NONE
     has_own_terminals = False
     threads: list[Thread] = []
     hidden: list[Thread] = []
     threads_ns = 0
-    waits: dict[str, Wait] = {}
+    waits: dict[str, KernelWait] = {}
     for name in names:
         thread_ns = processes.cpu_ns(process.pid, name) if len(names) > 1 else cpu_ns
         wait = wait_of(process.pid, name, tty)
@@ -313,7 +313,7 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
         sleeps_s = loops.sleeps_s(process.pid, waits)
         if processes.run_ns(process.pid) != cpu_ns:
             sleeps_s = 0.0
-    return _Member(
+    return _GroupMember(
         process,
         cpu_ns,
         waiting,
@@ -326,8 +326,8 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
 
 
 def _examine_outside(
-    pids: Sequence[int], session_leader: Stat, examined: Sequence[_Member]
-) -> Iterator[_Member]:
+    pids: Sequence[int], session_leader: Stat, examined: Sequence[_GroupMember]
+) -> Iterator[_GroupMember]:
     """Yield those of these processes that do wait for the terminal, and may read it."""
     seen = {one.stat.pid for one in examined}
     for stat in map(processes.read_stat, pids):
@@ -340,7 +340,7 @@ def _examine_outside(
             yield replace(member, is_outside=True)
 
 
-def _with_hidden_waits(member: _Member, waiting: Sequence[Thread]) -> _Member:
+def _with_hidden_waits(member: _GroupMember, waiting: Sequence[Thread]) -> _GroupMember:
     """Return a member that includes its hidden threads known to wait for the terminal."""
     threads = tuple(thread for thread in member.hidden if thread in waiting)
     if not threads:
@@ -353,7 +353,7 @@ def _with_hidden_waits(member: _Member, waiting: Sequence[Thread]) -> _Member:
     )
 
 
-def _named(session_leader: Stat, group: Sequence[_Member]) -> Stat | None:
+def _named(session_leader: Stat, group: Sequence[_GroupMember]) -> Stat | None:
     """Return the process that names the foreground, None if the group is empty.
 
     That is the group leader, or the oldest process if the group leader has ended. Where it is a
@@ -378,7 +378,7 @@ def _named(session_leader: Stat, group: Sequence[_Member]) -> Stat | None:
     return first.stat
 
 
-def _shell_waiting(shell: int, group: Sequence[_Member]) -> Waiting:
+def _shell_waiting(shell: int, group: Sequence[_GroupMember]) -> Waiting:
     """Return how the shell in front itself waits for the terminal, given the foreground group.
 
     If the kernel hides that, another process of the group may be what waits.
@@ -403,7 +403,7 @@ def _waits_for_command(shell: int) -> bool:
         return True
 
 
-def _waiting(members: Sequence[_Member], modes: Modes | None) -> tuple[Waiting, float]:
+def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[Waiting, float]:
     """Return how all members together wait for the terminal, and for how long they sleep."""
     sleeping = {one.stat.pid: one for one in members if one.sleeps_s}
     # A shell that runs a program waits for it, and so does a program that runs another. So the
