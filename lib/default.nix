@@ -12,7 +12,7 @@ let
       pkgs;
   inherit (packages) lib;
   inherit (import ./mcp/clients.nix { inherit lib; }) configOf;
-  inherit (import ./options.nix { inherit lib; }) checked;
+  inherit (import ./options.nix { inherit lib; }) checked setOf;
 in
 builtins.seq packages rec {
   /**
@@ -54,7 +54,7 @@ builtins.seq packages rec {
     # Type
 
     ```
-    mcpConfig :: { ${server} :: { ${option} :: String | Null } } -> {
+    mcpConfig :: { ${server} :: { ${option} :: String | Bool | Null } } -> {
       mcpServers :: {
         ${server} :: {
           type :: String,
@@ -79,11 +79,10 @@ builtins.seq packages rec {
   mcpConfig =
     servers:
     let
-      # mkServerConfig checks the options.
       options = lib.mapAttrs (
-        name: _:
+        name: server:
         lib.mkOption {
-          type = lib.types.nullOr lib.types.raw;
+          type = lib.types.nullOr (setOf "options, such as { keep = \"1h\"; }" server.options);
           default = null;
           description = "The options of the server ${name}; null for no such server.";
         }

@@ -50,6 +50,30 @@ rec {
     typeOf description (value: lib.isString value && builtins.match pattern value != null);
 
   /**
+    A type of sets of options, which takes no package, path or function in their place.
+
+    # Type
+
+    ```
+    setOf :: String -> { ${option} :: Option } -> OptionType
+    ```
+
+    # Examples
+
+    ```nix
+    setOf "a set such as { name = \"me\"; }" { name = lib.mkOption { type = lib.types.str; }; }
+    ```
+  */
+  setOf =
+    description: options:
+    lib.types.addCheck (lib.types.submodule { inherit options; }) (
+      value: lib.isAttrs value && !lib.isDerivation value
+    )
+    // {
+      inherit description;
+    };
+
+  /**
     The argument of a function, as its options have it: each with its value or its default.
 
     # Type

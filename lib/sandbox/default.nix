@@ -9,6 +9,7 @@
 let
   inherit (pkgs) lib;
   inherit (import ../options.nix { inherit lib; }) checked;
+  inherit (import ./checks.nix { inherit lib; }) mistakeIn problemIn;
   inherit (import ./hosts.nix { inherit lib; }) pairOf portsOf;
 
   profiles = import ./profiles.nix { inherit pkgs; };
@@ -54,13 +55,6 @@ let
       protectDefault
       ;
   };
-
-  # The main programs of agents that don't read Claude Code's files.
-  otherAgents = [
-    "codex"
-    "gemini"
-    "opencode"
-  ];
 
   # Where in the container a mount is to be.
   inContainer =
@@ -157,107 +151,23 @@ in
   mkSandbox =
     arguments:
     let
-      asked = lib.throwIf (mistake != null) "mkSandbox: ${mistake}" (
-        checked "mkSandbox" options arguments
-      );
-      given = lib.deepSeq unused (lib.throwIf (problem != null) "mkSandbox: ${problem}" asked);
-
-      # What many mean, and what the types of the options would refuse in their own words.
-      mistake =
-        let
-          is = name: test: lib.isAttrs arguments && arguments ? ${name} && test arguments.${name};
-          server = lib.findFirst (name: lib.isBool arguments.mcp.${name}) null (
-            lib.attrNames arguments.mcp
-          );
-        in
-        if lib.isAttrs arguments && arguments ? callPackage then
-          "the argument is a package set, which is for `mkLib`: (mkLib pkgs).mkSandbox { }"
-        else if is "profile" lib.isString then
-          "`profile` is a string. Give the profile itself: profile = profiles.${arguments.profile};"
-        else if is "mcp" (mcp: !lib.isAttrs mcp) then
-          "`mcp` should be a set with the options of each server: mcp.tmux-debug = { };"
-        else if is "mcp" lib.isAttrs && server != null then
-          "`mcp.${server}` should be the server's options: mcp.${server} = { };"
-        else if is "agent" lib.isString then
-          "`agent` is a string. Give the package: agent = pkgs.${arguments.agent};"
-        else
-          null;
-
-      isClosed = asked.allowedHosts != null;
-      hasNoNetwork = isClosed || asked.network == "none";
-      # The first that stands in a list more than once.
-      twice = list: lib.findFirst (one: lib.count (other: other == one) list > 1) null list;
-      badVariable = lib.findFirst (
-        name: builtins.match "[a-zA-Z_][a-zA-Z0-9_]*" name == null
-      ) null (lib.attrNames (asked.profile.env // asked.env));
-      detached = lib.findFirst (
-        word: builtins.match "-[it]*d[it]*|--detach(=true)?" word != null
-      ) null asked.podmanArgs;
-      networked = lib.findFirst (
-        word: builtins.match "--net(work)?(=.*)?" word != null
-      ) null asked.podmanArgs;
-      # What programs inside reach, and what leads there.
-      innerPorts =
-        asked.hostPorts
-        ++ lib.optional (
-          isClosed && asked.allowedHosts != [ ] || asked.networkAllowlist != null
-        ) 3128
-        ++ lib.imap0 (index: _: 3129 + index) asked.secrets;
+      # With their types; and, after that, as they go together.
+      typed = checked "mkSandbox" options arguments;
+      given = lib.deepSeq unused (refuse problem typed);
+      refuse = reason: lib.throwIf (reason != null) "mkSandbox: ${reason}";
+      problem = problemIn {
+        inherit places;
+        inherit (pkgs.stdenv.hostPlatform) system;
+        options = typed;
+      };
       places = map (mount: mount.dest) mounts ++ writableDirs;
-      variables = lib.concatMap (secret: [
-        secret.variable
-        secret.urlVariable
-      ]) asked.secrets;
-      problem =
-        if isClosed && !lib.elem asked.network [ null "none" ] then
-          "`network` is \"${asked.network}\", but with `allowedHosts` there is none."
-          + " Remove one of them."
-        else if hasNoNetwork && networked != null then
-          "`podmanArgs` has ${networked}, but this sandbox has no network of its own. Remove it."
-        else if detached != null then
-          "`podmanArgs` has ${detached}, but a sandbox ends with its command. Remove it."
-        else if !isClosed && asked.secrets != [ ] then
-          "`secrets` need a closed network: set `allowedHosts`, to [ ] if no other host is needed."
-        else if hasNoNetwork && asked.nix then
-          "`nix` needs an open network: the host's daemon fetches whatever it is asked for."
-          + " Remove `allowedHosts` and `network`, or `nix`."
-        else if twice places != null then
-          "`mounts` and `writableDirs` have ${twice places} more than once."
-          + " Each `dest` can have one `source`."
-        else if twice (variables ++ asked.passEnv) != null then
-          "${twice (variables ++ asked.passEnv)} stands more than once in `secrets` and `passEnv`."
-          + " Each variable can have one value."
-        else if badVariable != null then
-          "`env` has ${builtins.toJSON badVariable}, which is no name of a variable."
-        else if twice (map lib.head ports) != null then
-          "`ports` has ${toString (twice (map lib.head ports))} more than once."
-        else if twice innerPorts != null then
-          "port ${toString (twice innerPorts)} inside would be for two things:"
-          + " `hostPorts`, and the proxy of `allowedHosts` or `secrets`."
-        else if asked.agent != null && !(asked.agent.meta or { } ? mainProgram) then
-          "`agent` is ${asked.agent.name or "a package"}, which doesn't say its main program."
-          + " Name it: pkgs.writeShellScriptBin \"agent\" ''exec \${package}/bin/PROGRAM \"$@\"''"
-        else if claudeOnly != [ ] then
-          "${lib.concatStringsSep " and " claudeOnly} are for Claude Code alone,"
-          + " but `agent` is ${asked.agent.name}."
-        else
-          null;
-      # What another agent would not read.
-      claudeOnly = lib.optionals (lib.elem (asked.agent.meta.mainProgram or null) otherAgents) (
-        lib.optional (lib.any (options: options != null && options.scope == "subagent") (
-          lib.attrValues asked.mcp
-        )) "servers with the scope \"subagent\" (\"main\" is for all agents)"
-        ++ lib.optional (asked.sessions != null) "`sessions`"
-        ++ lib.optional (asked.profile.enabledPlugins != { }) "`enabledPlugins`"
-      );
       # What has no effect here, and is looked at all the same.
       unused = [
-        asked.deployKey
-        asked.mcpRuntime
-        asked.model
-        asked.profile.networkAllowlist
+        typed.deployKey
+        typed.mcpRuntime
+        typed.model
       ];
-      ports = map (port: if lib.isInt port then [ port port ] else portsOf port) asked.ports;
+      ports = map (port: if lib.isInt port then [ port port ] else portsOf port) typed.ports;
 
       mcp = lib.filterAttrs (_: options: options != null) given.mcp;
       configs =
@@ -292,6 +202,7 @@ in
         NIX_REMOTE = "daemon";
       };
 
+      isClosed = given.allowedHosts != null;
       hosts = map (pairOf "443") (if isClosed then given.allowedHosts else [ ]);
       limited = map (pairOf "*") profile.networkAllowlist;
       # A profile's own list is enforced only where somebody asks for it.
@@ -327,11 +238,11 @@ in
       };
 
       mounts = map (mount: mount // { dest = inContainer mount.dest; }) (
-        asked.profile.mounts ++ asked.mounts
+        typed.profile.mounts ++ typed.mounts
       );
       # The home directory is in memory in any case.
       writableDirs = lib.subtractLists [ "/home/sandbox" ] (
-        map inContainer asked.profile.writableDirs
+        map inContainer typed.profile.writableDirs
       );
 
       package = import ./launcher.nix {
@@ -362,7 +273,7 @@ in
       };
     in
     # With `nix develop` the command is on the PATH, and in a list of packages it is a package.
-    pkgs.runCommand package.name {
+    refuse (mistakeIn arguments) (pkgs.runCommand package.name) {
       nativeBuildInputs = [ package ];
       inherit (profile) shellHook;
       passthru = { inherit image package profile; };

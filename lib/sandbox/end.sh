@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # The end of a sandbox: what is told and what is removed. The launcher calls `choose_report`,
 # `watch`, `run_podman` and `tell`; it has `say` and `fail`, and sets before: `dir`, the project;
-# `name`, the container; `parts` and `sockets` of network.sh.
+# `name`, the container's; `sockets` of network.sh.
 
 # Where files about this start are, as the beginning of their paths; empty if there is no place for
 # them outside of the project.
@@ -37,13 +37,14 @@ tell() {
 
 # Removes the containers, which go on if podman is killed or told to end before it listens.
 remove_containers() {
-	local container tries
-	for container in "$name" "${parts[@]/#/"$name-"}"; do
-		for ((tries = 0; tries < 20; tries++)); do
-			podman container exists "$container" || break
-			podman rm --force --time=0 "$container"
-			sleep 0.2
-		done
+	local containers tries
+	for ((tries = 0; tries < 20; tries++)); do
+		mapfile -t containers < <(
+			podman ps --all --quiet --filter "label=tmux-debug-sandbox=$name"
+		)
+		((${#containers[@]})) || break
+		podman rm --force --time=0 "${containers[@]}"
+		sleep 0.2
 	done
 	[[ -z $sockets ]] || rm -rf -- "$sockets"
 	[[ -z $report ]] ||

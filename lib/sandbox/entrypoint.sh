@@ -54,13 +54,17 @@ fi
 # Passes connections to ports of this container on to the sockets of the proxy outside, each by a
 # process that does not belong to the command.
 forward() {
-	local port socket
+	local port socket tries
 	while (($#)); do
 		port=$1 socket=$2
 		shift 2
 		setsid --fork socat -t 3600 "TCP-LISTEN:$port,bind=127.0.0.1,reuseaddr,fork" \
 			"UNIX-CONNECT:/run/proxy/$socket" </dev/null
-		until { : <>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null; do sleep 0.01; done
+		tries=0
+		until { : <>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null; do
+			((++tries < 1000)) || refuse "Port $port inside can't be listened on."
+			sleep 0.01
+		done
 	done
 }
 

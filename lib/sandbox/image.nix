@@ -86,7 +86,8 @@ pkgs.dockerTools.streamLayeredImage {
       "--"
       "/entrypoint.sh"
     ];
-    Cmd = [ (if agent == null then "bash" else lib.getExe agent) ];
+    # Not the one that a development shell may have before it, which can't edit lines.
+    Cmd = [ (if agent == null then "/bin/bash" else lib.getExe agent) ];
     Env = lib.mapAttrsToList (name: value: "${name}=${value}") (
       {
         HOME = "/home/sandbox";

@@ -68,8 +68,8 @@ read_arguments() {
 		shift
 	done
 	for word in "${more[@]}"; do
-		[[ ! $word =~ ^(-[it]*d[it]*|--detach(=true)?)$ ]] ||
-			fail "podman is given $word, but a sandbox ends with its command. Remove that argument."
+		[[ ! $word =~ ^(-[it]*d[it]*|--(detach|entrypoint|rm))(=.*)?$ ]] ||
+			fail "podman is given $word, which is for this launcher alone. Remove that argument."
 	done
 	named=${1-.}
 	command=("${@:2}")
@@ -274,7 +274,8 @@ main() {
 	# Here no file can be made. Where a container runs out of memory, podman's monitor would make
 	# one, following links that a program in the container has made.
 	cd /proc || exit
-	flags+=("--env=TMUX_DEBUG_SANDBOX_NAME=$self" "--env=TMUX_DEBUG_SANDBOX_MOUNTS=$expected")
+	flags+=("--label=tmux-debug-sandbox=$name" "--env=TMUX_DEBUG_SANDBOX_NAME=$self")
+	flags+=("--env=TMUX_DEBUG_SANDBOX_MOUNTS=$expected")
 	run_podman "${flags[@]}" "${as_user[@]}" "--name=$name" "${memory[@]}" "${more[@]}" \
 		"$image" "${command[@]}"
 	tell

@@ -56,6 +56,8 @@ close_network() {
 		;;
 	*) fail "WRAPIX_NETWORK is ${WRAPIX_NETWORK@Q}. Set it to open or limit." ;;
 	esac
+	[[ -z $has_nix || $network != none ]] ||
+		fail "Nix inside needs an open network: the host's daemon fetches whatever it is asked for."
 	[[ $network != none ]] || leave_out_network
 	[[ -z $network ]] || flags+=("--network=$network")
 
@@ -185,7 +187,7 @@ start_part() {
 	podman run --detach --rm --pull=never --cap-drop=all --security-opt=no-new-privileges \
 		--read-only --http-proxy=false --pids-limit=512 --memory=512m --log-driver=k8s-file \
 		"--log-opt=path=$report-$part.log" --log-opt=max-size=10mb "${as_user[@]}" \
-		"--name=$name-$part" "${part_flags[@]}" "${more_for_proxy[@]}" \
+		"--name=$name-$part" "--label=tmux-debug-sandbox=$name" "${part_flags[@]}" "${more_for_proxy[@]}" \
 		"$proxy_image" "${words[@]}" >/dev/null
 }
 

@@ -8,25 +8,27 @@
 
 let
   inherit (lib) mkOption types;
-  inherit (import ../options.nix { inherit lib; }) matching typeOf;
+  inherit (import ../options.nix { inherit lib; }) matching setOf typeOf;
   inherit (import ../mcp/clients.nix { inherit lib; }) scopes;
   inherit (import ./hosts.nix { inherit lib; }) isHost isHostWithPort portsOf;
 
   variable = matching "the name of a variable" "[a-zA-Z_][a-zA-Z0-9_]*";
   path = matching "a string with a path that starts with / or ~" "(/|~$|~/).*";
 
-  # Where the image has what it needs: nothing may be mounted over these directories, nor below the
-  # latter ones.
-  ofImage = "(/(bin|dev|entrypoint.sh|etc|home|run|share|tmp/home|usr|var|workspace))?";
-  allOfImage = "/(nix|proc|run/inside|run/proxy|run/repository|sys)(/.*)?";
+  # Where the image has what it needs: nothing may be mounted over these directories, nor over or
+  # below the latter ones.
+  notOver = "(/(bin|dev|entrypoint[.]sh|etc|home|run|share|tmp/home|var|workspace))?";
+  notBelow =
+    "/(etc/codex|etc/gemini-cli|etc/opencode|etc/skel|nix|proc|run/inside|run/proxy|run/repository"
+    + "|sys|usr)(/.*)?";
   isPlace =
     value:
     let
       plain = lib.removeSuffix "/" value;
     in
     path.check value
-    && builtins.match ofImage plain == null
-    && builtins.match allOfImage plain == null
+    && builtins.match notOver plain == null
+    && builtins.match notBelow plain == null
     && builtins.match ".*/(\\.{0,2})(/.*|$)" plain == null;
   place = typeOf (
     "a path that starts with / or ~, where neither the project nor the image has its own files"
@@ -38,31 +40,38 @@ let
   oneHost = hostSuchAs ''"api.example.com:443"'' (
     value: isHostWithPort value && !lib.hasPrefix "*" value
   );
-  isPort = value: lib.isInt value && 0 < value && value < 65536;
-  hostPort = typeOf "a port, such as 5432" isPort;
-  port = typeOf ''a port, such as 8080, or two, such as "18080:8080"'' (
+  # Below, only root can listen, inside and on this machine.
+  isPort = value: lib.isInt value && 1024 <= value && value < 65536;
+  hostPort = typeOf "a port from 1024 on, such as 5432" isPort;
+  port = typeOf ''a port from 1024 on, such as 8080, or two, such as "18080:8080"'' (
     value:
     if lib.isString value then
       portsOf value != null && lib.all isPort (portsOf value)
     else
       isPort value
   );
-  inProject = typeOf "a path in the project without `..`, whose parts may contain a *" (
+  isInProject =
     value:
     lib.isString value
     && builtins.match "([^/?[\n]+/)*[^/?[\n]+" value != null
+    && builtins.match "~.*|.*[*][*].*" value == null
     && lib.intersectLists (lib.splitString "/" value) [
       "."
       ".."
-    ] == [ ]
+    ] == [ ];
+  inProject = typeOf (
+    ''a relative path such as "Makefile" or ".claude/*.json", without ./, .., ** or a / at its end''
+  ) isInProject;
+  directory = typeOf ''a relative path such as ".claude/sessions", without ./, .. or *'' (
+    value: isInProject value && builtins.match ".*[*].*" value == null
   );
-  positive = typeOf "a whole number above 0" (value: lib.isInt value && value > 0);
+  mebibytes = typeOf "a whole number from 64 on" (value: lib.isInt value && value >= 64);
   positiveNumber = typeOf "a number above 0" (
     value: (lib.isInt value || lib.isFloat value) && value > 0
   );
 
-  mount = types.submodule {
-    options = {
+  mount =
+    setOf ''a set such as { source = "~/data"; dest = "/data"; }'' {
       source = mkOption {
         type = path;
         description = "The path on the host; ~ is the home directory of whoever runs the sandbox.";
@@ -87,10 +96,9 @@ let
         description = "Whether to skip the mount if `source` does not exist.";
       };
     };
-  };
 
-  secret = types.submodule {
-    options = {
+  secret =
+    setOf "a set with host, variable, header and urlVariable" {
       host = mkOption {
         type = oneHost;
         description = "The host, on port 443 unless one is given.";
@@ -118,7 +126,6 @@ let
         example = "ANTHROPIC_BASE_URL";
       };
     };
-  };
 
   # What the parameters and the profiles share.
   contents = {
@@ -143,8 +150,9 @@ let
   };
 
   # A set such as those in `profiles`, or a profile of wrapix'.
-  profile = types.submodule {
-    options = contents // {
+  profile = setOf "a profile, such as profiles.rust" (
+    contents
+    // {
       name = mkOption {
         type = matching (
           "a string of lower-case letters, digits and inner dashes"
@@ -174,8 +182,8 @@ let
       # wrapix' own profile for Rust has these, too.
       toolchain = ignored;
       withToolchain = ignored;
-    };
-  };
+    }
+  );
   ignored = mkOption {
     type = types.nullOr types.raw;
     default = null;
@@ -203,7 +211,9 @@ contents
 }
 // {
   name = mkOption {
-    type = matching "the name of a command" "[a-z0-9]+(-[a-z0-9]+)*";
+    type = matching "a command's name of lower-case letters, digits and inner dashes" (
+      "[a-z0-9]+(-[a-z0-9]+)*"
+    );
     default = "tmux-debug-sandbox";
     description = "The command's name, so that a shell can have several sandboxes.";
   };
@@ -218,8 +228,9 @@ contents
     name: server:
     mkOption {
       type = types.nullOr (
-        types.submodule {
-          options = server.options // {
+        setOf ''options, such as { audit = "/workspace/.debug-audit.log"; }'' (
+          server.options
+          // {
             scope = mkOption {
               type = types.enum scopes;
               default = lib.head scopes;
@@ -228,8 +239,8 @@ contents
                 has none, or "main" for the main session.
               '';
             };
-          };
-        }
+          }
+        )
       );
       default = null;
       description = "The options of the MCP server ${name}; null for no such server.";
@@ -284,16 +295,14 @@ contents
   };
   git = mkOption {
     type = types.nullOr (
-      types.submodule {
-        options = {
-          name = mkOption {
-            type = types.str;
-            description = "The committer's name.";
-          };
-          email = mkOption {
-            type = types.str;
-            description = "The committer's address.";
-          };
+      setOf ''a set such as { name = "A. Developer"; email = "a.developer@example.com"; }'' {
+        name = mkOption {
+          type = types.str;
+          description = "The committer's name.";
+        };
+        email = mkOption {
+          type = types.str;
+          description = "The committer's address.";
         };
       }
     );
@@ -305,7 +314,7 @@ contents
     };
   };
   sessions = mkOption {
-    type = types.nullOr inProject;
+    type = types.nullOr directory;
     default = null;
     description = ''
       The directory in the project that keeps Claude Code's sessions; null to lose them with the
@@ -320,7 +329,7 @@ contents
     example = 1.5;
   };
   memoryMb = mkOption {
-    type = types.nullOr positive;
+    type = types.nullOr mebibytes;
     default = 4096;
     description = "The memory limit in MiB, including files in memory; null for none.";
   };

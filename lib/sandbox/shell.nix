@@ -4,7 +4,10 @@
 
 let
   inherit (pkgs) lib;
-  first = lib.head shells;
+
+  # One with a compiler, if any of the shells has it.
+  stdenvs = lib.filter (stdenv: stdenv ? mkDerivation) (lib.catAttrs "stdenv" shells);
+  stdenv = lib.findFirst (stdenv: stdenv.hasCC or true) (lib.head (stdenvs ++ [ pkgs.stdenv ])) stdenvs;
 
   # What each derivation has, and variables of the build itself.
   ofBuild =
@@ -15,10 +18,12 @@ let
       "NIX_BUILD_TOP"
       "NIX_ENFORCE_PURITY"
       "NIX_LOG_FD"
+      "NIX_MAIN_PROGRAM"
       "NIX_SSL_CERT_FILE"
       "OLDPWD"
       "PWD"
       "SHLVL"
+      "src"
       "SSL_CERT_FILE"
       "TEMP"
       "TEMPDIR"
@@ -28,9 +33,13 @@ let
       "TZ"
       "out"
     ];
-  variables = lib.foldl' (all: shell: removeAttrs shell.drvAttrs ofBuild // all) { } shells;
+  variablesOf =
+    shell:
+    if shell.drvAttrs.__structuredAttrs or false then shell.drvAttrs.env or { } else shell.drvAttrs;
+  # Of several shells, the first one's.
+  variables = lib.foldl' (all: shell: removeAttrs (variablesOf shell) ofBuild // all) { } shells;
 in
-(pkgs.mkShell.override { stdenv = first.stdenv or pkgs.stdenv; }) (
+(pkgs.mkShell.override { inherit stdenv; }) (
   variables
   // {
     name = "sandbox-environment";

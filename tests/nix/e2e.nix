@@ -101,7 +101,7 @@ let
       network = "none";
       ports = [
         28471
-        "28472:80"
+        "28472:8000"
       ];
       hostPorts = [ 28473 ];
     };

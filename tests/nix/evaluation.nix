@@ -225,7 +225,11 @@ let
     };
     mcpConfigOfAnUnknownOption = {
       call = mcpConfig { tmux-debug.audti = "audit.log"; };
-      message = noOption "audti" + "tmux-debug.mkServerConfig'";
+      message = noOption "tmux-debug.audti" + "mcpConfig'";
+    };
+    mcpConfigOfAServerThatIsTrue = {
+      call = mcpConfig { tmux-debug = true; };
+      message = noValue "tmux-debug" "null or options, such as { keep = \"1h\"; }";
     };
     mkServerConfigOfNoSet = {
       call = mkServerConfig "audit.log";

@@ -350,7 +350,7 @@ in
       hostWithPort = "a host's name in lower case, such as \"api.example.com\" or \"*.example.org:443\"";
       path = "a string with a path that starts with / or ~";
       place = "a path that starts with / or ~, where neither the project nor the image has its own files";
-      inProject = "a path in the project without `..`, whose parts may contain a *";
+      inProject = "a relative path such as \"Makefile\" or \".claude/*.json\", without ./, .., ** or a / at its end";
       withHost = host: failing { allowedHosts = [ host ]; } (not "allowedHosts.\"[definition 1-entry 1]\"" hostWithPort);
       withMount =
         mount: name: type:
@@ -413,7 +413,10 @@ in
       } "mkSandbox: `podmanArgs` has --network=host, but this sandbox has no network of its own. Remove it.";
       sandboxThatWouldGoOn = failing {
         podmanArgs = [ "-dit" ];
-      } "mkSandbox: `podmanArgs` has -dit, but a sandbox ends with its command. Remove it.";
+      } "mkSandbox: `podmanArgs` has -dit, which is for the launcher alone. Remove it.";
+      sandboxWithoutItsEntrypoint = failing {
+        podmanArgs = [ "--entrypoint=bash" ];
+      } "mkSandbox: `podmanArgs` has --entrypoint=bash, which is for the launcher alone. Remove it.";
       sandboxWithNixAndHosts = failing {
         allowedHosts = [ ];
         nix = true;
@@ -451,17 +454,43 @@ in
       } "mkSandbox: API_KEY stands more than once in `secrets` and `passEnv`.";
       sandboxWithPortsThatAreNone = failing {
         ports = [ "8080:" ];
-      } (not "ports.\"[definition 1-entry 1]\"" "a port, such as 8080, or two, such as \"18080:8080\"");
+      } (not "ports.\"[definition 1-entry 1]\"" "a port from 1024 on, such as 8080, or two, such as \"18080:8080\"");
       sandboxWithAPortTwice = failing {
         ports = [
           8080
-          "8080:80"
+          "8080:8081"
         ];
       } "mkSandbox: `ports` has 8080 more than once.";
       sandboxWithAPortOfTheProxy = failing {
         allowedHosts = [ "api.example.com" ];
         hostPorts = [ 3128 ];
-      } "mkSandbox: port 3128 inside would be for two things: `hostPorts`, and the proxy of `allowedHosts` or `secrets`.";
+      } "mkSandbox: port 3128 inside would be for two things: `ports`, `hostPorts`, and from 3128 on the proxy. Choose another one.";
+      sandboxWithAPortOfTheHostBelowAll = failing {
+        hostPorts = [ 443 ];
+      } (not "hostPorts.\"[definition 1-entry 1]\"" "a port from 1024 on, such as 5432");
+      sandboxWithAPortInBothDirections = failing {
+        ports = [ 5432 ];
+        hostPorts = [ 5432 ];
+      } "mkSandbox: port 5432 inside would be for two things:";
+      sandboxWithAShellOfAnotherSystem = failing {
+        inputsFrom = [ (pkgs.mkShell { } // { system = "riscv64-linux"; }) ];
+      } "mkSandbox: `inputsFrom` has a shell for riscv64-linux, but this sandbox is for ${pkgs.stdenv.hostPlatform.system}:";
+      sandboxWithTheHostsPath = failing {
+        passEnv = [ "PATH" ];
+      } "mkSandbox: `passEnv` has PATH, which the sandbox sets. Remove it.";
+      sandboxWithAHomeOfItsOwn = failing {
+        env.HOME = "/workspace";
+      } "mkSandbox: `env` has HOME, which the sandbox sets. Remove it.";
+      sandboxWithAKeyThatEverybodyReads = failing {
+        allowedHosts = [ ];
+        secrets = [ key ];
+        env.API_KEY = "sk-1";
+      } "mkSandbox: API_KEY of `secrets` is also in `env`, which everybody can read. Remove it there.";
+      sandboxThatProtectsByTwoStars = protecting "**/Makefile";
+      sandboxOfAProfileAlone = failing profiles.rust "mkSandbox: the argument is a profile: mkSandbox { profile = profiles.base; }";
+      sandboxWithAMountInAString = failing {
+        mounts = [ "/data:/data" ];
+      } (not "mounts.\"[definition 1-entry 1]\"" "a set such as { source = \"~/data\"; dest = \"/data\"; }");
       sandboxWithAHeaderOfTwoLines = withKey {
         prefix = "a\nb";
       } "prefix" "a string of letters, digits and blanks";
@@ -470,8 +499,8 @@ in
       sandboxOfAWorktreeByItsName = failing { worktree = "main"; } (not "worktree" "boolean");
       sandboxWithSessionsOutside = failing {
         sessions = "../sessions";
-      } (not "sessions" "null or ${inProject}");
-      sandboxWithACommandThatIsNone = failing { name = "My Sandbox"; } (not "name" "the name of a command");
+      } (not "sessions" "null or a relative path such as \".claude/sessions\", without ./, .. or *");
+      sandboxWithACommandThatIsNone = failing { name = "My Sandbox"; } (not "name" "a command's name of lower-case letters, digits and inner dashes");
       sandboxOfNobodyWhoCommits = failing { git.name = "A. Developer"; } (missing "git.email");
 
       sandboxOfAProfileByItsName = failing {
@@ -525,7 +554,7 @@ in
             sessions = ".sessions";
           }
           "mkSandbox: servers with the scope \"subagent\" (\"main\" is for all agents) and `sessions` are for Claude Code alone, but `agent` is codex.";
-      sandboxWithNoMemory = failing { memoryMb = 0; } (not "memoryMb" "null or a whole number above 0");
+      sandboxWithNoMemory = failing { memoryMb = 0; } (not "memoryMb" "null or a whole number from 64 on");
       sandboxWithProcessorsInAString = failing { cpus = "2"; } (not "cpus" "null or a number above 0");
       sandboxWithNetworks = failing { network = [ "none" ]; } (not "network" "null or string");
       sandboxWithArgumentsInAString = failing { podmanArgs = "--tty"; } (not "podmanArgs" "list of string");

@@ -38,6 +38,7 @@ let
       elemAt
       tail
       filter
+      catAttrs
       foldl'
       head
       isAttrs
@@ -129,6 +130,8 @@ let
       else
         lib.findFirst isMeant default (builtins.tail list);
     count = isMeant: list: length (filter isMeant list);
+    last = list: builtins.elemAt list (length list - 1);
+    unique = lib.foldl' (known: value: if elem value known then known else known ++ [ value ]) [ ];
     intersectLists = one: filter (element: elem element one);
     imap1 = f: list: builtins.genList (index: f (index + 1) (builtins.elemAt list index)) (length list);
     imap0 = f: list: builtins.genList (index: f index (builtins.elemAt list index)) (length list);

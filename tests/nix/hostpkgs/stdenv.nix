@@ -4,7 +4,7 @@
   system,
   tools,
 }:
-{
+rec {
   mkDerivation =
     {
       name ? "${attributes.pname}-${attributes.version}",
@@ -43,6 +43,9 @@
         passthru
         propagatedBuildInputs
         ;
+      stdenv = {
+        inherit mkDerivation;
+      };
     }
     // passthru;
 }

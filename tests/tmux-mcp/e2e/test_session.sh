@@ -69,7 +69,7 @@ contains "$(<"$ws/.debug-audit.log")" 'from the main session'
 images=$(podman images --quiet | sort -u)
 podman rmi --all --force >/dev/null
 WRAPIX_NETWORK=closed refused "WRAPIX_NETWORK is 'closed'" "$ws" true
-refused "podman is given --detach, but a sandbox ends with its command." --podman-arg=--detach "$ws" true
+refused "podman is given --detach, which is for this launcher alone." --podman-arg=--detach "$ws" true
 lacks "$(<"$work/errors")" loading
 mkdir "$work/bin"
 printf '#!/bin/sh\n[ "$1" != load ] || { echo "no space left" >&2; exit 125; }\nexec %s "$@"\n' "$(type -P podman)" >"$work/bin/podman"
