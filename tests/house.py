@@ -310,8 +310,8 @@ def index_has_every_page(root: Path) -> Iterator[Finding]:
             yield _in(page, root, 1, "docs/README.md has no link to this page. Add one.")
 
 
-def evidence_names_tests_that_exist(root: Path) -> Iterator[Finding]:
-    page = root / "docs" / "internals" / "evidence.md"
+def guarantees_name_tests_that_exist(root: Path) -> Iterator[Finding]:
+    page = root / "docs" / "guarantees.md"
     files = list((root / "tests").rglob("test_*.py"))
     stems = {path.stem for path in files}
     text = "".join(path.read_text() for path in files)
@@ -392,7 +392,7 @@ def text_findings(root: Path) -> Iterator[Finding]:
     """Yield what breaks a rule in the pages and the flake below this directory."""
     yield from links_lead_somewhere(root)
     yield from index_has_every_page(root)
-    yield from evidence_names_tests_that_exist(root)
+    yield from guarantees_name_tests_that_exist(root)
     yield from pages_are_short(root)
     yield from readme_has_the_commands_of_ci(root)
     yield from servers_know_nothing_of_the_sandbox(root)

@@ -17,8 +17,8 @@ _CLEAN = {
 _PAGES = {
     ".ci/run": "./dev test\n",
     "README.md": "# A project\n\n```sh\n./dev test\n```\n\n[Pages](docs/README.md#pages)\n",
-    "docs/README.md": "# Pages\n\n[Evidence](internals/evidence.md)\n",
-    "docs/internals/evidence.md": "# Evidence\n\nNothing is lost: `test_nothing_is_lost`.\n",
+    "docs/README.md": "# Pages\n\n[Guarantees](guarantees.md)\n",
+    "docs/guarantees.md": "# Guarantees\n\nNothing is lost: `test_nothing_is_lost`.\n",
     "tests/test_losses.py": "def test_nothing_is_lost() -> None: ...\n",
     "lib/mcp/default.nix": "{ }\n",
 }
@@ -138,19 +138,19 @@ def test_modules_or_packages_that_import_each_other_are_found(
     [
         ("docs/more.md", "# More\n", "1: docs/README.md has no link to this page. Add one."),
         (
-            "docs/internals/evidence.md",
+            "docs/guarantees.md",
             "`test_all_is_kept`\n",
             "1: there is no test_all_is_kept. Name a test that proves this.",
         ),
         (
-            "docs/internals/evidence.md",
+            "docs/guarantees.md",
             "\n[Pages](READMI.md)\n",
             "2: READMI.md leads nowhere. Mend the link.",
         ),
         (
-            "docs/internals/evidence.md",
-            "[Pages](../README.md#page)\n",
-            "1: ../README.md#page leads nowhere. Mend the link.",
+            "docs/guarantees.md",
+            "[Pages](README.md#page)\n",
+            "1: README.md#page leads nowhere. Mend the link.",
         ),
         ("docs/recipes/a.md", "a\n" * 121, "121: there are more than 120 lines. Shorten it."),
         ("README.md", "a" * 121, "1: 121 columns. Wrap at 120."),

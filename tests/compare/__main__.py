@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from .report import Compared, page
+from .report import Compared, page, summary
 from .results import Effort, Outcome, Result
 from .tasks import NIGHTMARES_VARIABLE, downloaded_nightmares, missing, tasks
 from .tools import until
@@ -177,7 +177,7 @@ def compared(
 
 
 def main() -> None:
-    """Compare, and write the page."""
+    """Compare, and print the summary."""
     parser = argparse.ArgumentParser(prog="./dev compare", description=__doc__.splitlines()[0])
     parser.add_argument(
         "--tools", default=",".join(_ALWAYS), metavar="LIST", help=f"of {', '.join(TOOLS)}"
@@ -196,7 +196,7 @@ def main() -> None:
         "--results", metavar="DIR", help="keep results there, and try only what has none yet"
     )
     parser.add_argument("--jobs", type=int, default=2, help="tools at once (default 2)")
-    parser.add_argument("--page", metavar="FILE", help="write the page")
+    parser.add_argument("--page", metavar="FILE", help="write all rows there")
     options = parser.parse_args()
     commands = dict.fromkeys(filter(None, options.tools.split(",")), "")
     commands |= dict(server.split("=", 1) for server in options.server)
@@ -219,11 +219,10 @@ def main() -> None:
     )
     # They wait more than they work.
     with ThreadPoolExecutor(options.jobs) as pool:
-        text = page(list(pool.map(of_one, commands, commands.values())))
+        came = list(pool.map(of_one, commands, commands.values()))
+    print(summary(came))
     if options.page:
-        Path(options.page).write_text(text)
-    else:
-        print(text)
+        Path(options.page).write_text(page(came))
 
 
 if __name__ == "__main__":

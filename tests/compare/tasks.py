@@ -28,7 +28,6 @@ _IN_WHEEL = "data/mini_nightmare"
 NIGHTMARES_VARIABLE = "COMPARE_NIGHTMARES"
 NIGHTMARES = Path(os.environ[NIGHTMARES_VARIABLE]) if NIGHTMARES_VARIABLE in os.environ else None
 
-
 # How often an agent looks again by default.
 LOOKS = 4
 
@@ -56,11 +55,11 @@ def tasks(nightmares: Path | None) -> Mapping[str, Task]:
     """
     of_nightmares = _nightmares(nightmares) if nightmares else {}
     return {
-        **{name: Task(story) for name, story in stories().items()},
+        **{f"stories: {name}": Task(story) for name, story in stories().items()},
         **{f"mini_nightmare: {name}": Task(story) for name, story in of_nightmares.items()},
         "terminalcp: Python REPL": Task(_repl()),
         **({"terminalcp: a crash in C": Task(_crash_in_c())} if _has_gdb() else {}),
-        "a build of 20 minutes with a question": Task(_build(), minute_s=1.0, looks=12),
+        "build: 20 minutes with a question": Task(_build(), minute_s=1.0, looks=12),
     }
 
 
