@@ -93,11 +93,11 @@ in
 
       ports = map (port: if lib.isInt port then [ port port ] else portsOf port) options.ports;
       outside = twice (map lib.head ports);
-      # What is listened on inside: by programs, and by what leads out.
+      # What is listened on inside: by programs, and by what leads out (network.sh).
       inside = twice (
         lib.unique (map lib.last ports)
         ++ lib.unique options.hostPorts
-        ++ lib.optional (isClosed && options.allowedHosts != [ ] || options.networkAllowlist != null) 3128
+        ++ [ 3128 ]
         ++ lib.imap0 (index: _: 3129 + index) options.secrets
       );
 
