@@ -4,7 +4,7 @@
 - `audit_verb` shows them with `table`, or writes a `page`.
 - `replay_verb` shows a pane as it was: `logs` finds its log, `replaying` feeds it to a terminal.
 
-A request that can't be understood or met is a CommandError.
+A request that can't be understood or met is a VerbError.
 
 Whatever comes from a file is untrusted: an audit, a capture or a log may hold anything that a pane
 has printed.
