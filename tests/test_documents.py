@@ -34,7 +34,7 @@ PACKAGE = ROOT / "tmux_debug_mcp"
 
 # Pages with sessions, each with the toolset that its calls are for.
 SESSIONS = [
-    ("recipes.md", "debug"),
+    ("recipes/README.md", "debug"),
     ("look-back.md", "debug"),
     *((f"toolsets/{name}.md", name) for name in TOOLSETS),
 ]

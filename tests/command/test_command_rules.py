@@ -1,4 +1,4 @@
-"""The hook of docs/agents.md: a client's rules for its shell hold in panes, too."""
+"""The hook of docs/notifications.md: a client's rules for its shell hold in panes, too."""
 
 import json
 import subprocess
