@@ -31,7 +31,7 @@ tell() {
 	local note
 	while IFS= read -r note; do
 		say "$note"
-		[[ -z $report ]] || keep "$note" || say "${report@Q}-end.log can't be written."
+		[[ -z $report ]] || keep "$note" 2>/dev/null || say "$report-end.log can't be written."
 	done < <(notes)
 }
 
@@ -86,13 +86,23 @@ run_podman() {
 	child=$!
 	for signal in "${signals[@]}"; do
 		# shellcheck disable=SC2064
-		trap "signalled=yes; kill -s $signal $child 2>/dev/null || true" "$signal"
+		trap "signalled=$signal; kill -s $signal $child 2>/dev/null || true" "$signal"
 	done
 	[[ ! -t 0 ]] || trap signalled=yes INT QUIT
 	while true; do
 		signalled=""
 		wait "$child" && status=0 || status=$?
-		[[ -n $signalled ]] || break
+		[[ $signalled != HUP ]] || await_end "$child"
+		[[ -n $signalled && $signalled != HUP ]] || break
 	done
 	trap - "${signals[@]}" INT QUIT
+}
+
+# Gives a program whose terminal is gone a few seconds to end.
+await_end() {
+	local tries
+	for ((tries = 0; tries < 50; tries++)); do
+		kill -s 0 "$1" 2>/dev/null || break
+		sleep 0.1
+	done
 }

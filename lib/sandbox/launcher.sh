@@ -30,7 +30,8 @@ told; TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS has arguments for the proxy's \`podma
 TEXT
 }
 
-say() { printf '%s: %s\n' "$self" "$*" >&2; }
+# There may be nobody to tell.
+say() { printf '%s: %s\n' "$self" "$*" >&2 || true; }
 
 fail() {
 	say "$*"
@@ -248,6 +249,10 @@ remove_images() {
 
 main() {
 	local status
+	# With none of these, podman would take files of its own for them.
+	[[ -e /proc/self/fd/0 ]] || exec </dev/null
+	[[ -e /proc/self/fd/1 ]] || exec >/dev/null
+	[[ -e /proc/self/fd/2 ]] || exec 2>/dev/null
 	read_arguments "$@"
 	choose_directory
 	choose_programs
@@ -278,8 +283,9 @@ main() {
 	flags+=("--env=TMUX_DEBUG_SANDBOX_MOUNTS=$expected")
 	run_podman "${flags[@]}" "${as_user[@]}" "--name=$name" "${memory[@]}" "${more[@]}" \
 		"$image" "${command[@]}"
+	trap '' INT PIPE
 	tell
-	echo told >&"$alive"
+	{ echo told >&"$alive"; } 2>/dev/null || true # whoever reads it may be gone
 	exit "$status"
 }
 

@@ -80,9 +80,11 @@ close_network() {
 
 # Says in a few words what can be reached.
 describe_network() {
-	local word chosen=$network
+	local word last chosen=$network
 	for word in "${more[@]}"; do
+		[[ ${last-} != --@(net|network) ]] || chosen=$word
 		[[ $word != --@(net|network)=* ]] || chosen=${word#*=}
+		last=$word
 	done
 	if [[ $chosen != none ]]; then
 		echo "the network is ${chosen:-open}"
@@ -108,7 +110,7 @@ check_logs() {
 make_sockets() {
 	local i part variable port mount forwarded="" published=""
 	((${#parts[@]})) || return 0
-	mkdir -p -- "${report%/*}"
+	mkdir -p -- "${report%/*}" || fail "Connections are logged in ${report%/*}. Make it writable."
 	for part in "${parts[@]}"; do
 		: >"$report-$part.log"
 	done
@@ -187,7 +189,8 @@ start_part() {
 	podman run --detach --rm --pull=never --cap-drop=all --security-opt=no-new-privileges \
 		--read-only --http-proxy=false --pids-limit=512 --memory=512m --log-driver=k8s-file \
 		"--log-opt=path=$report-$part.log" --log-opt=max-size=10mb "${as_user[@]}" \
-		"--name=$name-$part" "--label=tmux-debug-sandbox=$name" "${part_flags[@]}" "${more_for_proxy[@]}" \
+		"--name=$name-$part" "--label=tmux-debug-sandbox=$name" \
+		"${part_flags[@]}" "${more_for_proxy[@]}" \
 		"$proxy_image" "${words[@]}" >/dev/null
 }
 

@@ -16,15 +16,23 @@
 declare -A protected=()
 
 # Paths that say what runs on the host, besides those in `protect`: a file that leads git elsewhere,
-# and what makes a repository of the project itself.
-telling=(.git .git/commondir .git/config .git/config.worktree HEAD flake.nix shell.nix)
+# what makes a repository of the project itself, and programs of other tools.
+telling=(
+	.git .git/commondir .git/config .git/config.worktree .git/rebase-apply .git/rebase-merge
+	.git/sequencer HEAD flake.nix shell.nix .envrc.local .hg/hgrc .pre-commit-config.yaml
+	lefthook.yml
+)
 # Paths in the project that don't exist, where links in protected directories or git's configuration
 # lead.
 awaited=()
 most=1000
 
-# The directories of repositories in the project that git goes to: its own, and those of submodules.
-repositories=()
+# The directories of repositories in the project that git goes to, each with the directories that it
+# is for, which end with a line feed; and the `.git` of each other directory that git goes to.
+declare -A repositories=()
+git_files=()
+# Indexes that git can't read.
+unreadable=()
 
 # Refuses what can be changed by another name, and protects what links in the protected $1 lead to.
 # A path may end with a line feed, which `$(...)` would drop.
@@ -88,18 +96,32 @@ protect_path() {
 	fi
 }
 
-# Prints the paths in the project that match a pattern, each with a NUL.
+# Prints the paths that match a pattern in a directory of the project, each with a NUL.
 matching() {
+	local base=$1 pattern=$2
 	(
-		cd -- "$dir" 2>/dev/null || exit # it is gone
+		cd -- "$dir/$base" 2>/dev/null || exit # it is gone
 		shopt -s nullglob dotglob
 		IFS=""
 		# shellcheck disable=SC2086
-		set -- $1
+		set -- $pattern
 		for path; do
-			[[ ! -e $path && ! -L $path ]] || printf '%s\0' "$path"
+			[[ ! -e $path && ! -L $path ]] || printf '%s\0' "${base:+$base/}$path"
 		done
 	)
+}
+
+# Prints what matches a pattern in the project, each with a NUL. One that begins with `.git` holds
+# for all repositories.
+matching_all() {
+	local own
+	if [[ $1 == .git/* ]] && ((${#repositories[@]})); then
+		for own in "${!repositories[@]}"; do
+			matching "$own" "${1#.git/}"
+		done
+	else
+		matching "" "$1"
+	fi
 }
 
 # Whether a path is protected itself, or below one that is.
@@ -111,45 +133,104 @@ is_protected() {
 	done
 }
 
-# Prints the paths of the submodules in the index, each with a NUL. Git reads the index without the
-# project's configuration, by which it could run something.
+# Prints the paths of the submodules in an index, each with a NUL, and fails if git can't read it.
+# Git does so without the repository's configuration, by which it could run something.
 submodules() {
-	local empty line
-	[[ -f $dir/.git/index ]] && command -v git >/dev/null || return 0
+	local index=$1 empty line status=0
+	[[ -f $index && ! -L $index ]] && command -v git >/dev/null || return 0
 	empty=$(mktemp -d)
 	mkdir "$empty/objects" "$empty/refs"
 	echo "ref: refs/heads/main" >"$empty/HEAD"
+	printf '[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = %s\n' \
+		"$object_format" >"$empty/config"
+	GIT_INDEX_FILE=$index timeout 10 git -C / --git-dir="$empty" ls-files --stage --sparse -z \
+		>"$empty/files" 2>/dev/null || status=1
 	while IFS= read -r -d '' line; do
 		printf '%s\0' "${line#*$'\t'}"
-	done < <(GIT_INDEX_FILE=$dir/.git/index timeout 10 git -C / --git-dir="$empty" \
-		ls-files --stage --sparse -z 2>/dev/null | grep --null-data '^160000 ')
+	done < <(LC_ALL=C grep --text --null-data '^160000 ' "$empty/files")
 	rm -r -- "$empty"
+	return "$status"
 }
+
+# Whether the path $1, which contains no `..`, is one of the project's without a link in it.
+is_plain() { [[ $1 == "$dir"/* && $(realpath --canonicalize-missing -- "$1") == "$1" ]]; }
+
+# Adds what git finds in the directory $1 of the project ("" for all of it), whose index is $2.
+find_in() {
+	local worktree=$1 index=$2 path found=()
+	mapfile -d '' -t found < <(submodules "$index" && printf /)
+	if ((!${#found[@]})) || [[ ${found[-1]} != / ]]; then
+		unreadable+=("$index")
+		return
+	fi
+	unset "found[-1]"
+	for path in "${found[@]}"; do
+		find_repository "${worktree:+$worktree/}$path"
+	done
+}
+
+# Adds the repository of a directory of the project, which its `.git` is or leads to.
+find_repository() {
+	local worktree=$1 path=$dir/${1:+$1/}.git target
+	is_plain "$path" || return 0
+	if [[ -d $path ]]; then
+		add_repository "$path" "$worktree"
+	elif [[ -f $path ]]; then
+		git_files+=("${path#"$dir"/}")
+		target=$(led_to "$path")
+		if is_plain "$target" && [[ -d $target ]]; then
+			add_repository "$target" "$worktree"
+		elif [[ -d $target && $target != "$dir"/* ]]; then
+			# It can't be seen inside, but its index says what is in the project.
+			find_in "$worktree" "$target/index"
+		fi
+	fi
+}
+
+add_repository() {
+	local own=${1#"$dir"/} worktree=$2 path place
+	[[ " ${repositories[$own]-}" != *$'\n'"$worktree"$'\n'* ]] || return 0
+	if [[ -v repositories[$own] ]]; then
+		repositories[$own]+=$worktree$'\n'
+		return
+	fi
+	if ((${#repositories[@]} >= most)); then
+		unreadable+=("$1/index")
+		return
+	fi
+	repositories[$own]=$'\n'$worktree$'\n'
+	find_in "$worktree" "$1/index"
+	while IFS= read -r -d '' path; do
+		place=$(setting "$path/config" core.worktree) || place=""
+		[[ -z $place || $place == /* ]] || place=$path/$place
+		place=$(realpath --no-symlinks --canonicalize-missing -- "${place:-$path}")
+		# A sandbox could have said that it is for another repository's directory.
+		[[ $place == "$dir"/* && ! -d $place/.git ]] || place=$path
+		[[ ! -f $place/.git ]] || git_files+=("${place#"$dir"/}/.git")
+		add_repository "$path" "${place#"$dir"/}"
+	done < <([[ ! -d $1/modules || -L $1/modules ]] ||
+		find "$1/modules" -type d -name objects -printf '%h\0' -prune)
+	for path in "$1"/worktrees/*/; do
+		[[ -f ${path}gitdir ]] || continue
+		place=$(led_to "${path}gitdir")
+		is_plain "$place" || continue
+		[[ -f $place ]] || continue
+		git_files+=("${place#"$dir"/}")
+		place=${place%/.git}
+		repositories[$own]+=${place#"$dir"/}$'\n'
+		find_in "${place#"$dir"/}" "${path}index"
+	done
+}
+
+# Prints a setting of a file of git's configuration, and fails if there is none.
+setting() { [[ -f $1 && ! -L $1 ]] && timeout 10 git -C / config --file "$1" "$2" 2>/dev/null; }
 
 find_repositories() {
-	local path
-	[[ -d $dir/.git && ! -L $dir/.git ]] || return 0
-	repositories=(.git)
-	if [[ -d $dir/.git/modules && ! -L $dir/.git/modules ]]; then
-		while IFS= read -r -d '' path; do
-			repositories+=("$path")
-		done < <(cd -- "$dir" && find .git/modules -type d -name objects -printf '%h\0' -prune)
-	fi
-	# A submodule can also have its repository in itself. Git follows no links to it.
-	while IFS= read -r -d '' path; do
-		[[ ! -d $dir/$path/.git || $(realpath -- "$dir/$path/.git") != "$dir/$path/.git" ]] ||
-			repositories+=("$path/.git")
-	done < <(submodules)
-}
-
-# Prints what a pattern stands for, each with a NUL: one that begins with `.git` holds for all
-# repositories.
-patterns_of() {
-	if [[ $1 == .git/* ]] && ((${#repositories[@]})); then
-		printf '%s\0' "${repositories[@]/%//"${1#.git/}"}"
-	else
-		printf '%s\0' "$1"
-	fi
+	repositories=()
+	git_files=()
+	unreadable=()
+	object_format=$(setting "$dir/.git/config" extensions.objectFormat) || object_format=sha1
+	find_repository ""
 }
 
 # Makes a file of git's where it has none, since nothing can be mounted on what doesn't exist.
@@ -166,49 +247,51 @@ make_file() {
 # empty configuration.
 make_files() {
 	local own
-	for own in "${repositories[@]}"; do
+	for own in "${!repositories[@]}"; do
 		make_file "$dir/$own/commondir" $'.\n'
 	done
 	while IFS= read -r -d '' own; do
 		make_file "$dir/$own/config.worktree" ""
-	done < <(matching ".git/worktrees/*")
+	done < <(matching_all ".git/worktrees/*")
 }
 
-# Protects the hooks and configuration files in the project that git's configuration names. Where
-# git is missing, nothing runs them.
+# Protects what leads git to the repositories, and the hooks and configuration files in the project
+# that their configuration names. Where git is missing, nothing runs them.
 protect_named() {
-	local own file key value files=()
+	local own path file key value base files=()
 	local keys='^(core\.hookspath|include\.path|includeif\..*\.path)$'
-	command -v git >/dev/null || return 0
-	for own in "${repositories[@]}"; do
-		files+=("$dir/$own/config" "$dir/$own/config.worktree")
-		# Git on the host also goes where the `.git` file of a submodule leads.
-		[[ $own == .git/modules/* ]] || continue
-		value=$(git -C / config --file "$dir/$own/config" core.worktree) || continue
-		[[ $value == /* ]] || value=$dir/$own/$value
-		value=$(realpath --no-symlinks --canonicalize-missing -- "$value/.git")
-		[[ $value != "$dir"/* ]] || protect_path "${value#"$dir"/}"
+	((!${#unreadable[@]})) ||
+		fail "git can't read ${unreadable[0]@Q}, so submodules can't be protected. Mend it: git reset"
+	for path in "${git_files[@]}"; do
+		protect_path "$path"
 	done
-	while ((${#files[@]})); do
-		file=${files[0]}
-		files=("${files[@]:1}")
-		[[ -f $file && ! -L $file ]] || continue
-		while IFS= read -r -d '' value; do
-			key=${value%%$'\n'*}
-			value=${value#*$'\n'}
-			if [[ $value == \~/* ]]; then
-				value=$own_home/${value#\~/}
-			elif [[ $value != /* && $key == core.hookspath ]]; then
-				value=$dir/$value
-			elif [[ $value != /* ]]; then
-				value=${file%/*}/$value
-			fi
-			value=$(realpath --no-symlinks --canonicalize-missing -- "$value")
-			[[ $value == "$dir"/* ]] || continue
-			[[ -e $value ]] || awaited+=("${value#"$dir"/}")
-			is_protected "${value#"$dir"/}" || files+=("$value")
-			protect_path "${value#"$dir"/}"
-		done < <(git -C / config --file "$file" --null --get-regexp "$keys")
+	command -v git >/dev/null || return 0
+	for own in "${!repositories[@]}"; do
+		files=("$dir/$own/config" "$dir/$own/config.worktree")
+		while ((${#files[@]})); do
+			file=${files[0]}
+			files=("${files[@]:1}")
+			[[ -f $file && ! -L $file ]] || continue
+			while IFS= read -r -d '' value; do
+				key=${value%%$'\n'*}
+				value=${value#*$'\n'}
+				if [[ $value == \~/* ]]; then
+					value=$own_home/${value#\~/}
+				elif [[ $value != /* && $key != core.hookspath ]]; then
+					value=${file%/*}/$value
+				fi
+				# Hooks are looked for in each directory that the repository is for.
+				while IFS= read -r base; do
+					path=$value
+					[[ $value == /* ]] || path=$dir/$base/$value
+					path=$(realpath --no-symlinks --canonicalize-missing -- "$path")
+					[[ $path == "$dir"/* ]] || continue
+					[[ -e $path ]] || awaited+=("${path#"$dir"/}")
+					is_protected "${path#"$dir"/}" || files+=("$path")
+					protect_path "${path#"$dir"/}"
+				done <<<"${repositories[$own]}"
+			done < <(timeout 10 git -C / config --file "$file" --null --get-regexp "$keys")
+		done
 	done
 }
 
@@ -226,46 +309,63 @@ warn_of_direnv() {
 	done < <(head --bytes=65536 -- "$dir/.envrc" | tr -d '\0')
 }
 
+# Prints the links in the repositories, each with a NUL: git on the host writes through them.
+links() {
+	local own
+	for own in "${!repositories[@]}"; do
+		[[ $own == *.git/modules/* ]] ||
+			(cd -- "$dir" && find "$own" -name objects -prune -o -type l -print0)
+	done
+}
+
 protect_all() {
-	local pattern part path found
+	local pattern path found
 	find_repositories
 	for pattern in "${protect[@]}"; do
 		[[ $pattern != .git/commondir ]] || make_files
 		[[ $pattern != .git/config ]] || protect_named
 	done
 	for pattern in "${protect[@]}"; do
-		while IFS= read -r -d '' part; do
-			mapfile -d '' -t found < <(matching "$part")
-			# What doesn't exist may have a file in place of its directory.
-			((${#found[@]})) || found=("$part")
-			for path in "${found[@]}"; do
-				protect_path "$path"
-			done
-		done < <(patterns_of "$pattern")
+		mapfile -d '' -t found < <(matching_all "$pattern")
+		# What doesn't exist may have a file in place of its directory.
+		((${#found[@]})) || found=("$pattern")
+		for path in "${found[@]}"; do
+			protect_path "$path"
+			((${#protected[@]} <= most)) ||
+				fail "More than $most paths would be protected, as ${path@Q}. Remove some of them."
+		done
 	done
+	while IFS= read -r -d '' path; do
+		! is_protected "$path" || continue
+		path=$dir/$path
+		[[ $(realpath --canonicalize-missing -- "$path") == "$dir"/* ]] ||
+			say "${path@Q} is a link, through which git can write elsewhere." \
+				"If you didn't make it, remove it."
+	done < <(links)
 	warn_of_direnv
 }
 
 # Prints which existing files run something on the host and can be changed: each path, and what
 # tells a change, with NULs. Nothing is opened: the sandbox may have put there what has no end.
+# Repositories are those that are known, or with `later` those that are there by then.
 unprotected() {
-	local pattern path
-	{
+	local pattern path known=" .git ${!repositories[*]} "
+	(
+		[[ $1 == now ]] || find_repositories
 		for pattern in "${protect[@]}" "${telling[@]}"; do
-			matching "$pattern"
+			matching_all "$pattern"
+			[[ $pattern != .git/* ]] || matching "" "$pattern"
 		done
-		while IFS= read -r -d '' path; do
-			printf '%s\0' "$path/.git"
-		done < <(submodules)
-		((!${#awaited[@]})) || printf '%s\0' "${awaited[@]}"
-	} | while IFS= read -r -d '' path; do
-		[[ -e $dir/$path || -L $dir/$path ]] || continue
+		printf '%s\0' "${!repositories[@]}" "${git_files[@]}" "${awaited[@]}"
+		printf '%s\0' "${unreadable[@]#"$dir"/}"
+		links
+	) | while IFS= read -r -d '' path; do
+		[[ -n $path && (-e $dir/$path || -L $dir/$path) ]] || continue
 		# A repository's directory changes with each commit.
-		[[ -L $dir/$path || ! -d $dir/$path || " .git ${repositories[*]} " != *" $path "* ]] ||
-			continue
-		is_protected "$path" || printf '%s\0%s\0' "$path" \
-			"$(stat --format='%d:%i %s %.9Y %.9Z' -- "$dir/$path")"
-	done
+		[[ -L $dir/$path || ! -d $dir/$path || $known != *" $path "* ]] || continue
+		is_protected "$path" || printf '%s\0' "$dir/$path"
+	done | xargs --null --no-run-if-empty stat --printf='%n\0%d:%i %s %.9Y %.9Z\0' -- 2>/dev/null ||
+		true # some of it is gone
 }
 
 # Remembers what `changes` is to compare.
@@ -274,19 +374,22 @@ remember() {
 	local path state
 	while IFS= read -r -d '' path && IFS= read -r -d '' state; do
 		remembered[$path]=$state
-	done < <(unprotected)
+	done < <(unprotected now)
 }
 
 # Prints a line that names what was made or changed since.
 changes() {
-	local path state
+	local path state names others=""
 	local -A changed=()
 	while IFS= read -r -d '' path && IFS= read -r -d '' state; do
-		[[ ${remembered[$path]-} == "$state" ]] || changed[${path@Q}]=""
-	done < <(unprotected)
-	((!${#changed[@]})) ||
-		echo "made or changed since the sandbox started: $(printf '%s\n' "${!changed[@]}" | sort |
-			paste -sd ' '). Check them before anything runs them."
+		path=${path#"$dir"/}
+		[[ ${remembered[$dir/$path]-} == "$state" ]] || changed[${path@Q}]=""
+	done < <(unprotected later)
+	((${#changed[@]})) || return 0
+	mapfile -t names < <(printf '%s\n' "${!changed[@]}" | sort)
+	((${#names[@]} <= 20)) || others=" and $((${#names[@]} - 20)) more"
+	echo "made or changed since the sandbox started: ${names[*]:0:20}$others." \
+		"Check them before anything runs them."
 }
 
 # Mounts the project, with what is protected in it, at each of its places.

@@ -91,6 +91,13 @@ mount_repository() {
 	for path in "$common/objects/info" "$own"/{commondir,gitdir,config.worktree}; do
 		[[ ! -e $path ]] || add_mount "$path" "$path" ro
 	done
+	# The worktree has repositories of its own for its submodules.
+	[[ ! -d $own/modules || -L $own/modules ]] || while IFS= read -r -d '' path; do
+		make_file "$path/commondir" $'.\n'
+		for path in "$path"/{commondir,config,config.worktree,hooks}; do
+			[[ ! -e $path ]] || add_mount "$path" "$path" ro
+		done
+	done < <(find "$own/modules" -type d -name objects -printf '%h\0' -prune)
 	# Where the repository looks for the worktree.
 	workspaces+=("$dir")
 	# A relative path leads to the repository from there alone.

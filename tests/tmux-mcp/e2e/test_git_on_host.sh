@@ -85,11 +85,55 @@ tries "${made}mv inner/.git inner/away; cp -r evil.git inner/.git"
 tries "${made}mv inner away; mkdir inner; cp -r evil.git inner/.git"
 tries "${made}echo '$ws/evil.git' >inner/.git/commondir"
 
-# A submodule that is new can't be protected. It is told before anybody is at a prompt again.
-contains "$(in_sandbox "$ws" bash -c "${made}mkdir new; cp -r evil.git new/.git; git update-index --add --cacheinfo 160000,\$(git rev-parse HEAD),new" 2>&1)" \
-	"made or changed since the sandbox started: 'new/.git'."
-rm -r "$ws/new"
-git -C "$ws" reset -q
+# A worktree in the project, and hooks that a submodule looks for in its own directory.
+git -C "$ws" worktree add -q "$ws/.worktrees/w" -b w
+mkdir "$ws/lib/part/hooks"
+printf '#!/bin/sh\n' >"$ws/lib/part/hooks/post-index-change"
+chmod +x "$ws/lib/part/hooks/post-index-change"
+git -C "$ws/lib/part" config core.hooksPath hooks
+own
+tries "${made}rm .worktrees/w/.git; cp -r evil.git .worktrees/w/.git"
+tries "echo '$program' >lib/part/hooks/post-index-change"
+
+# What is new can't be protected. It is told before anybody is at a prompt again.
+tells() {
+	local path=$1 output
+	shift
+	output=$(in_sandbox "$ws" bash -c "$*" 2>&1)
+	contains "$output" "made or changed since the sandbox started: "
+	contains "${output##*started}" "$path"
+}
+new='mkdir -p "$n"; cp -r /workspace/evil.git "$n/.git"; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),"$n"'
+mkdir "$work/aside"
+cp -a "$ws" "$work/aside"
+again() {
+	find "$ws" -mindepth 1 -delete
+	cp -a "$work/aside/ws/." "$ws"
+	own
+}
+tells "'new/.git'" "${made}n=new; $new"
+again
+tells "'lib/part/new/.git'" "${made}cd lib/part; n=new; $new"
+again
+tells "\$'new\\377/.git'" "export LC_ALL=C.UTF-8; ${made}n=\$(printf 'new\377'); $new"
+again
+tells "'.git/modules/later'" "${made}mkdir -p .git/modules; cp -r evil.git .git/modules/later"
+again
+tells "'.git/COMMIT_EDITMSG'" "rm -f .git/COMMIT_EDITMSG; ln -s ~/.bashrc .git/COMMIT_EDITMSG"
+again
+tells "'.git/rebase-merge'" "mkdir .git/rebase-merge; echo exec evil >.git/rebase-merge/git-rebase-todo"
+again
+# An index that git can't read is told, too; then nothing starts.
+tells "'.git/index'" "echo junk >.git/index"
+refused "git can't read '$ws/.git/index', so submodules can't be protected. Mend it: git reset" "$ws" true
+again
+# A FIFO in place of a configuration holds nothing up.
+in_sandbox "$ws" bash -c "mkdir -p .git/modules/x/objects; mkfifo .git/modules/x/config; echo x >.git/modules/x/HEAD" 2>/dev/null
+timeout 20 "$SANDBOX_BASE" "$ws" true 2>/dev/null
+again
+git -C "$ws" worktree remove --force "$ws/.worktrees/w"
+git -C "$ws/lib/part" config --unset core.hooksPath
+rm -r "$ws/lib/part/hooks"
 
 # What one does with git works as before, and nobody sees what was made for it.
 equal "$(<"$ws/.git/commondir")" "."

@@ -31,7 +31,7 @@ status=0
 in_sandbox "$ws" sh -c 'exit 37' || status=$?
 equal "$status" 37
 # Without a command it is a shell, and without a directory the current one.
-equal "$(cd "$ws" && echo 'echo "$0 in $PWD"' | in_sandbox)" "bash in /workspace"
+equal "$(cd "$ws" && echo 'echo "$0 in $PWD"' | in_sandbox)" "/bin/bash in /workspace"
 # Zombies are taken over.
 equal "$(in_sandbox "$ws" bash -c '(sleep 0.1 & exec true); sleep 0.3; ps -eo stat= | grep -c Z' || true)" 0
 

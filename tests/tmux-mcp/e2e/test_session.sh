@@ -53,6 +53,25 @@ for ((tries = 0; tries < 200; tries++)); do
 done
 contains "$(ended)" "made or changed since the sandbox started: 'flake.nix'."
 until_no_container "the launcher's death"
+# There may be no input, and nobody to tell.
+equal "$(timeout 60 "$SANDBOX_BASE" "$ws" cat <&-)" ""
+status=0
+in_sandbox "$ws" sh -c 'echo >/workspace/HEAD; exit 3' 2>&- || status=$?
+equal "$status" 3
+rm "$ws/HEAD"
+# Of very many, some are named; they are too many to be protected.
+told=$(told in_sandbox "$ws" bash -c 'mkdir -p .claude; for i in {1..2000}; do : >.claude/settings$i.json; done')
+contains "$told" "'.claude/settings1.json'"
+contains "$told" " and 1980 more. Check them"
+refused "More than 1000 paths would be protected" "$ws" true
+rm -r "$ws/.claude"
+# A program can't go on long without its terminal.
+: >"$work/started"
+"$SANDBOX_BASE" "$ws" sh -c 'trap "" HUP; echo started; exec sleep 1000' </dev/null >"$work/started" 2>/dev/null &
+until [[ -s $work/started ]]; do sleep 0.05; done
+kill -HUP $!
+wait $! || true
+until_no_container "the terminal's end"
 # Where the sandbox could write it, there is no file.
 mkdir "$ws/state"
 ((EUID)) || chown "$owner" "$ws/state"
