@@ -1,12 +1,14 @@
 """The benchmark runs and tells every budget; what it measures is for people to read."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+ENV = os.environ | {"PYTHONPATH": str(TESTS / "tools")}
 
 
 def test_benchmark_tells_samples_and_budgets() -> None:
@@ -15,7 +17,7 @@ def test_benchmark_tells_samples_and_budgets() -> None:
     few += ["--panes", "3", "--peer", f"before={shlex.quote(sys.executable)} -m tmux_debug_mcp"]
     command = [sys.executable, "-m", "bench", "--json", *few]
     done = subprocess.run(
-        command, cwd=TESTS, capture_output=True, text=True, timeout=600, check=False
+        command, cwd=TESTS, env=ENV, capture_output=True, text=True, timeout=600, check=False
     )
 
     assert (done.returncode in (0, 1), done.stderr) == (True, "")
@@ -30,7 +32,7 @@ def test_benchmark_tells_samples_and_budgets() -> None:
 
 def test_benchmark_names_the_peers_that_it_knows() -> None:
     command = [sys.executable, "-m", "bench", "--peer", "another=true"]
-    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=TESTS, env=ENV, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
     assert "another: not one of wrapix, nickgnd, before" in done.stderr

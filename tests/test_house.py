@@ -60,7 +60,7 @@ def test_nothing_is_found_where_all_rules_are_kept(tmp_path: Path) -> None:
             "if TYPE_CHECKING:\n    import tmux_debug_mcp.tools.debug\n",
             "2: wire imports tools, which is not below it. Move down what both need.",
         ),
-        ("helpers.py", "", "1: the room helpers is in no layer. Add it to tests/house.py."),
+        ("helpers.py", "", "1: the room helpers is in no layer. Add it to tests/tools/house.py."),
         (
             "tmux/host.py",
             "import jsonschema\n",

@@ -44,7 +44,7 @@ def commit(clone: Path) -> None:
 
 
 def release(clone: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "tests/release.py", *words]
+    command = [sys.executable, "tests/tools/release.py", *words]
     env = os.environ | {"PYTHONPATH": str(clone)}
     return subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=False)
 

@@ -1,7 +1,7 @@
 """The demo: an agent debugs a test that hangs, and a person types a password for it.
 
 The agent is a script, and here the demo plays the person as well; the server, the programs and all
-answers are real. `tests/recording.py` makes the README's picture from the same story.
+answers are real. `tests/tools/recording.py` makes the README's picture from the same story.
 """
 
 import os

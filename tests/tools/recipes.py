@@ -25,7 +25,7 @@ from hosts import NoHostError, container, ssh_host
 from sessions import facts_of
 from support import PATIENCE_S
 
-PAGES = Path(__file__).parents[1] / "docs" / "recipes"
+PAGES = Path(__file__).parents[2] / "docs" / "recipes"
 # What pages call the directory that they run in.
 SHOWN_DIRECTORY = "/home/me/work"
 MAX_COMMANDS = 8

@@ -20,7 +20,7 @@ from .targets import TARGETS
 CORPUS = Path(__file__).with_name("corpus")
 WORDS = Path(__file__).with_name("words.dict")
 # What programs have printed, for the targets that read that.
-RECORDED = Path(__file__).parents[1] / "corpus"
+RECORDED = Path(__file__).parents[2] / "corpus"
 _READS_RECORDED = ("terminal", "drawing", "echo", "capture", "reading")
 _MAX_INPUT_BYTES = 4096
 # A fault as well: what takes so long takes more than linear time.

@@ -17,9 +17,9 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = "tmux_debug_mcp"
-HERE = "tests/house.py"
+HERE = "tests/tools/house.py"
 
 # From below to above: a room imports only itself and rooms below it, and none on its own floor.
 LAYERS = (

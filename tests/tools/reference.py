@@ -1,6 +1,6 @@
 """The page `docs/reference.md`: options and limits, made from the code.
 
-Run it after a change of either: `.venv/bin/python tests/reference.py`.
+Run it after a change of either: `.venv/bin/python tests/tools/reference.py`.
 """
 
 import re
@@ -23,7 +23,7 @@ from tmux_debug_mcp.tools.debug_arguments import CreatePane
 from tmux_debug_mcp.tools.toolset import choose
 from tmux_debug_mcp.vt import sizes, steps
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference.md"
 
 # A row of the table of limits: what is limited, and its limit.
@@ -32,7 +32,7 @@ Limit = tuple[str, str]
 _OPENING = """\
 # Reference
 
-This page is made from the code by `tests/reference.py`.
+This page is made from the code by `tests/tools/reference.py`.
 
 ## Options
 

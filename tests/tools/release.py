@@ -18,7 +18,7 @@ from pathlib import Path
 
 import registry
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DIST = ROOT / "dist"
 MODULE = ROOT / "tmux_debug_mcp" / "__init__.py"
 _BUILD = (
@@ -97,7 +97,7 @@ def _stamp(version: str, address: str) -> None:
     mark = f"<!-- mcp-name: {registry.name()} -->\n"
     _change(ROOT / "README.md", lambda text: re.sub(r"<!-- mcp-name: .*\n", "", text) + mark)
     for script in ("registry.py", "manual.py"):
-        _run(sys.executable, f"tests/{script}")
+        _run(sys.executable, f"tests/tools/{script}")
 
 
 def _with_version(text: str, version: str) -> str:

@@ -42,7 +42,7 @@ from tmux_debug_mcp.pictures.screen import Cell, DrawnScreen
 from tmux_debug_mcp.pictures.styles import Style
 from tmux_debug_mcp.settings import Settings, pane_environment
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PICTURE, CAST, PAGE = DOCS / "demo.png", DOCS / "demo.cast", DOCS / "audit.png"
 TITLE = "An agent and a person debug in the same terminals"
 MAX_BYTES = 400_000

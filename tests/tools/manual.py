@@ -1,6 +1,6 @@
 """What a package installs beside the code: manual pages and completions, made from the code.
 
-Run it after a change of a verb, an option or the version: `.venv/bin/python tests/manual.py`.
+Run it after a change of a verb, an option or the version: `.venv/bin/python tests/tools/manual.py`.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from tmux_debug_mcp.verbs import help as texts
 from tmux_debug_mcp.verbs import parsing
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS, Verb
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 # The last change that a reader of the pages would notice.
 _DATE = "2026-11-26"
@@ -243,7 +243,7 @@ def _head(name: str, summary: str) -> list[str]:
     """Return the lines that every page begins with."""
     version = f"tmux-debug-mcp {__version__}"
     return [
-        r".\" Made by tests/manual.py",
+        r".\" Made by tests/tools/manual.py",
         f'.TH {name.upper()} 1 "{_DATE}" "{version}" "User Commands"',
         ".ad l",
         ".nh",

@@ -122,7 +122,7 @@ def _environment(home: Path, mark: str) -> dict[str, str]:
     return {
         **directories,
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[1:3])),
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
         "SHELL": "/bin/bash",

@@ -1,6 +1,6 @@
 """The file `server.json`: the server's entry in the registry of MCP servers, made from the code.
 
-Run it after a change of an option or the version: `.venv/bin/python tests/registry.py`.
+Run it after a change of an option or the version: `.venv/bin/python tests/tools/registry.py`.
 """
 
 import json
@@ -12,7 +12,7 @@ from tmux_debug_mcp import __version__
 from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.server import DESCRIPTION, TITLE
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ENTRY = ROOT / "server.json"
 PACKAGE = "tmux-debug-mcp"
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
