@@ -59,8 +59,7 @@ DOES_IO = {"pictures/glyphs.py"}
 PURE = {
     "tmux/control_mode.py",
     "tmux/targets.py",
-    "tmux/captures.py",
-    "tmux/pasting.py",
+    "tmux/text.py",
     "logs/excerpts.py",
     "panes/looking/activity.py",
     "panes/looking/state.py",

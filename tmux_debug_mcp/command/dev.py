@@ -20,8 +20,8 @@ from tmux_debug_mcp.verbs.registry import VERBS
 
 from .caller import directory, write
 from .main import call
-from .people import pane_size
 from .starting import connect_here
+from .terminal import pane_size
 
 # What `dev` does about a pane.
 SHOW = "show"

@@ -67,10 +67,10 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
         "out_terminal": os.isatty(1),
     }
     if verb in SECTIONS[PEOPLE]:
-        from . import people  # noqa: PLC0415  other verbs don't need it
+        from . import terminal  # noqa: PLC0415  other verbs don't need it
 
-        wish |= {"person": people.name(), "chooses": os.isatty(0) and os.isatty(2)}
-        wish |= {"size": people.pane_size()} if os.isatty(0) else {}
+        wish |= {"person": terminal.name(), "chooses": os.isatty(0) and os.isatty(2)}
+        wish |= {"size": terminal.pane_size()} if os.isatty(0) else {}
     if verb.name in INHERITING:
         wish["environment"] = sent_environment(of_project(os.environ))
     signals = _hang_up_at_signals(connection) if verb.name in WAITING else []
@@ -102,9 +102,9 @@ def answered(connection: Connection) -> int | None:
         if "exit" in message:
             return int(str(message["exit"]))
         if message.keys() & {"attach", "ask", "choose"}:
-            from . import people  # noqa: PLC0415  as above
+            from . import terminal  # noqa: PLC0415  as above
 
-            status = people.answer(connection, message)
+            status = terminal.answer(connection, message)
             if status is not None:
                 return status
     return None

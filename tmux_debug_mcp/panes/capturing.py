@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError
 from tmux_debug_mcp.pictures.screen import DrawnScreen, captured_cells
-from tmux_debug_mcp.tmux.captures import last_lines
+from tmux_debug_mcp.tmux.text import last_lines
 from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
 from tmux_debug_mcp.turns import in_turns
 from tmux_debug_mcp.vt.captured import (

@@ -18,7 +18,7 @@ from tmux_debug_mcp.errors import BusyError, HiddenInputError, KeyboardHeldError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.own_command import own_command
-from tmux_debug_mcp.tmux.pasting import paste_commands
+from tmux_debug_mcp.tmux.text import paste_commands
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Typed
 from tmux_debug_mcp.vt.keys import (
     KEY_MODES,

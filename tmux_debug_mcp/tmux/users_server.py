@@ -39,10 +39,9 @@ from tmux_debug_mcp.vt.captured import captured_lines
 from tmux_debug_mcp.vt.keys import KEY_MODES, codes_of
 from tmux_debug_mcp.vt.steps import Keystrokes, confirmation
 
-from .captures import last_lines
 from .control_mode import command_line
-from .pasting import paste_commands
 from .targets import PaneRow, panes_format, parse
+from .text import last_lines, paste_commands
 
 # A client of tmux sends at most 16 KiB of arguments: imsg(3), MAX_IMSGSIZE.
 MAX_COMMAND_BYTES = 12_000

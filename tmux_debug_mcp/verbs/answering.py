@@ -24,7 +24,7 @@ from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.results import status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
-from . import following, people
+from . import attaching, following
 from .answers import DONE, INTERRUPTED, Output, output_of, printed, refused, send
 from .parsing import HelpWanted, Prints, Request, UsageError, check_arguments, in_verbs, parse
 from .registry import INHERITING, VERBS, WAITING
@@ -75,7 +75,7 @@ class Verbs:
         if wish.get("out_terminal") or request.prints is Prints.STATUS:
             request = replace(request, is_for_people=True)
         if request.verb in ("attach", "secret", "replay"):
-            await people.answer(self._engine, self._records, caller, request, wish)
+            await attaching.answer(self._engine, self._records, caller, request, wish)
             return
         await self._call(caller, request, wish)
 
@@ -144,7 +144,7 @@ class Verbs:
             ToolError: There is no such pane.
         """
         pane = await self._engine.find(request.arguments["pane_id"])
-        secret = await people.secret_of(caller, f"Secret for pane '{pane.name}': ")
+        secret = await attaching.secret_of(caller, f"Secret for pane '{pane.name}': ")
         keys = {"keys": f"{secret}\n", "literal": True}
         return replace(request, arguments={**request.arguments, **keys})
 
