@@ -7,7 +7,7 @@ from fuzz.targets import TARGETS
 from hypothesis import given
 from hypothesis import strategies as st
 
-CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
+CORPUS = Path(__file__).parents[1] / "tools" / "fuzz" / "corpus"
 
 
 @pytest.mark.parametrize("name", TARGETS)
