@@ -18,9 +18,10 @@ declare -A protected=()
 # Paths that say what runs on the host, besides those in `protect`: a file that leads git elsewhere,
 # what makes a repository of the project itself, and programs of other tools.
 telling=(
-	.git .git/commondir .git/config .git/config.worktree .git/rebase-apply .git/rebase-merge
-	.git/sequencer HEAD flake.nix shell.nix .envrc.local .hg/hgrc .pre-commit-config.yaml
-	lefthook.yml
+	.git .git/commondir .git/config .git/config.worktree .git/objects/info/alternates
+	".git/rebase-*" ".git/rebase-*/*" ".git/sequencer" ".git/sequencer/*"
+	".git/worktrees/*/rebase-*" ".git/worktrees/*/rebase-*/*" ".git/worktrees/*/sequencer/*"
+	HEAD flake.nix shell.nix .envrc.local .hg/hgrc .pre-commit-config.yaml lefthook.yml
 )
 # Paths in the project that don't exist, where links in protected directories or git's configuration
 # lead.
@@ -33,6 +34,9 @@ declare -A repositories=()
 git_files=()
 # Indexes that git can't read.
 unreadable=()
+# Repositories outside that the project belongs to, each with the directories in the project that it
+# is for, which end with a line feed.
+declare -A foreign=()
 
 # Refuses what can be changed by another name, and protects what links in the protected $1 lead to.
 # A path may end with a line feed, which `$(...)` would drop.
@@ -155,9 +159,10 @@ submodules() {
 # Whether the path $1, which contains no `..`, is one of the project's without a link in it.
 is_plain() { [[ $1 == "$dir"/* && $(realpath --canonicalize-missing -- "$1") == "$1" ]]; }
 
-# Adds what git finds in the directory $1 of the project ("" for all of it), whose index is $2.
+# Adds what git finds in the directory $1 of the project ("" for all of it), whose index is $2, or
+# in the part of it that $3 begins.
 find_in() {
-	local worktree=$1 index=$2 path found=()
+	local worktree=$1 index=$2 prefix=${3-} path found=()
 	mapfile -d '' -t found < <(submodules "$index" && printf /)
 	if ((!${#found[@]})) || [[ ${found[-1]} != / ]]; then
 		unreadable+=("$index")
@@ -165,15 +170,18 @@ find_in() {
 	fi
 	unset "found[-1]"
 	for path in "${found[@]}"; do
-		find_repository "${worktree:+$worktree/}$path"
+		[[ $path != "$prefix"* ]] || find_repository "${worktree:+$worktree/}${path#"$prefix"}"
 	done
 }
 
 # Adds the repository of a directory of the project, which its `.git` is or leads to.
 find_repository() {
 	local worktree=$1 path=$dir/${1:+$1/}.git target
-	is_plain "$path" || return 0
-	if [[ -d $path ]]; then
+	[[ -e $path || -L $path ]] || return 0
+	if ! is_plain "$path"; then
+		# Git follows it, wherever it leads.
+		git_files+=("${path#"$dir"/}")
+	elif [[ -d $path ]]; then
 		add_repository "$path" "$worktree"
 	elif [[ -f $path ]]; then
 		git_files+=("${path#"$dir"/}")
@@ -182,25 +190,27 @@ find_repository() {
 			add_repository "$target" "$worktree"
 		elif [[ -d $target && $target != "$dir"/* ]]; then
 			# It can't be seen inside, but its index says what is in the project.
+			foreign[$target]+=./$worktree$'\n'
 			find_in "$worktree" "$target/index"
 		fi
 	fi
 }
 
 add_repository() {
-	local own=${1#"$dir"/} worktree=$2 path place
-	[[ " ${repositories[$own]-}" != *$'\n'"$worktree"$'\n'* ]] || return 0
-	if [[ -v repositories[$own] ]]; then
-		repositories[$own]+=$worktree$'\n'
+	local own=${1#"$dir"/} worktree=$2 path place known
+	known=${repositories[$own]-}
+	if [[ -n $known ]]; then
+		[[ $known == *$'\n'"./$worktree"$'\n'* ]] || repositories[$own]+=./$worktree$'\n'
 		return
 	fi
 	if ((${#repositories[@]} >= most)); then
 		unreadable+=("$1/index")
 		return
 	fi
-	repositories[$own]=$'\n'$worktree$'\n'
+	repositories[$own]=$'\n'./$worktree$'\n'
 	find_in "$worktree" "$1/index"
 	while IFS= read -r -d '' path; do
+		path=${path%/HEAD}
 		place=$(setting "$path/config" core.worktree) || place=""
 		[[ -z $place || $place == /* ]] || place=$path/$place
 		place=$(realpath --no-symlinks --canonicalize-missing -- "${place:-$path}")
@@ -208,8 +218,7 @@ add_repository() {
 		[[ $place == "$dir"/* && ! -d $place/.git ]] || place=$path
 		[[ ! -f $place/.git ]] || git_files+=("${place#"$dir"/}/.git")
 		add_repository "$path" "${place#"$dir"/}"
-	done < <([[ ! -d $1/modules || -L $1/modules ]] ||
-		find "$1/modules" -type d -name objects -printf '%h\0' -prune)
+	done < <(modules_of "$1")
 	for path in "$1"/worktrees/*/; do
 		[[ -f ${path}gitdir ]] || continue
 		place=$(led_to "${path}gitdir")
@@ -217,8 +226,16 @@ add_repository() {
 		[[ -f $place ]] || continue
 		git_files+=("${place#"$dir"/}")
 		place=${place%/.git}
-		repositories[$own]+=${place#"$dir"/}$'\n'
+		repositories[$own]+=./${place#"$dir"/}$'\n'
 		find_in "${place#"$dir"/}" "${path}index"
+	done
+}
+
+# Prints the `HEAD` of each repository for a submodule, also of other worktrees, with a NUL.
+modules_of() {
+	local place
+	for place in "$1/modules" "$1"/worktrees/*/modules; do
+		[[ ! -d $place || -L $place ]] || find "$place" -name HEAD ! -path '*/logs/HEAD' -print0
 	done
 }
 
@@ -229,8 +246,26 @@ find_repositories() {
 	repositories=()
 	git_files=()
 	unreadable=()
-	object_format=$(setting "$dir/.git/config" extensions.objectFormat) || object_format=sha1
-	find_repository ""
+	foreign=()
+	local above=$dir
+	object_format=sha1
+	while [[ -n $above && ! -e $above/.git ]]; do above=${above%/*}; done
+	if [[ $above == "$dir" ]]; then
+		find_format "$dir/.git"
+		find_repository ""
+	elif [[ -n $above && -d $above/.git ]]; then
+		find_format "$above/.git"
+		foreign[$above/.git]=$above$'\n'
+		find_in "" "$above/.git/index" "${dir#"$above"/}/"
+	fi
+}
+
+# Sets `object_format` to that of the repository which a `.git` is or leads to.
+find_format() {
+	local own=$1
+	[[ ! -f $own ]] || own=$(led_to "$own")
+	[[ ! -f $own/commondir ]] || own=$(led_to "$own/commondir")
+	object_format=$(setting "$own/config" extensions.objectFormat) || object_format=sha1
 }
 
 # Makes a file of git's where it has none, since nothing can be mounted on what doesn't exist.
@@ -258,41 +293,60 @@ make_files() {
 # Protects what leads git to the repositories, and the hooks and configuration files in the project
 # that their configuration names. Where git is missing, nothing runs them.
 protect_named() {
-	local own path file key value base files=()
-	local keys='^(core\.hookspath|include\.path|includeif\..*\.path)$'
+	local own path file everywhere=$'\n'
 	((!${#unreadable[@]})) ||
-		fail "git can't read ${unreadable[0]@Q}, so submodules can't be protected. Mend it: git reset"
+		fail "git can't read ${unreadable[0]@Q}, so submodules can't be protected." \
+			"Mend it: git reset"
 	for path in "${git_files[@]}"; do
 		protect_path "$path"
 	done
+	# A bare repository is a project as well.
+	if [[ -f $dir/HEAD && -d $dir/objects && -d $dir/refs ]]; then
+		for path in commondir config hooks; do protect_path "$path"; done
+	fi
 	command -v git >/dev/null || return 0
 	for own in "${!repositories[@]}"; do
-		files=("$dir/$own/config" "$dir/$own/config.worktree")
-		while ((${#files[@]})); do
-			file=${files[0]}
-			files=("${files[@]:1}")
-			[[ -f $file && ! -L $file ]] || continue
-			while IFS= read -r -d '' value; do
-				key=${value%%$'\n'*}
-				value=${value#*$'\n'}
-				if [[ $value == \~/* ]]; then
-					value=$own_home/${value#\~/}
-				elif [[ $value != /* && $key != core.hookspath ]]; then
-					value=${file%/*}/$value
-				fi
-				# Hooks are looked for in each directory that the repository is for.
-				while IFS= read -r base; do
-					path=$value
-					[[ $value == /* ]] || path=$dir/$base/$value
-					path=$(realpath --no-symlinks --canonicalize-missing -- "$path")
-					[[ $path == "$dir"/* ]] || continue
-					[[ -e $path ]] || awaited+=("${path#"$dir"/}")
-					is_protected "${path#"$dir"/}" || files+=("$path")
-					protect_path "${path#"$dir"/}"
-				done <<<"${repositories[$own]}"
-			done < <(timeout 10 git -C / config --file "$file" --null --get-regexp "$keys")
+		everywhere+=${repositories[$own]}
+		for file in "$dir/$own"/{config,config.worktree} "$dir/$own"/worktrees/*/config.worktree; do
+			protect_from "${repositories[$own]}" --file "$file"
 		done
 	done
+	for own in "${!foreign[@]}"; do
+		everywhere+=${foreign[$own]}
+		for file in "$own"/{config,config.worktree}; do
+			protect_from "${foreign[$own]}" --file "$file"
+		done
+		[[ ! -f $own/commondir ]] ||
+			protect_from "${foreign[$own]}" --file "$(led_to "$own/commondir")/config"
+	done
+	protect_from "$everywhere" --global
+	protect_from "$everywhere" --system
+}
+
+# Protects what a configuration names in the project; $1 are the directories that it is for.
+protect_from() {
+	local bases=$1 kind=$2 file=${3-} key value base path
+	local keys='^(core\.hookspath|include\.path|includeif\..*\.path)$'
+	[[ $kind != --file || (-f $file && ! -L $file) ]] || return 0
+	while IFS= read -r -d '' value; do
+		key=${value%%$'\n'*}
+		value=${value#*$'\n'}
+		[[ $value == /* || $key == core.hookspath || -z $file ]] || value=${file%/*}/$value
+		# Hooks are looked for in each directory that the repository is for.
+		while IFS= read -r base; do
+			[[ -n $base ]] || continue
+			path=$value
+			[[ $base == /* ]] || base=$dir/$base
+			[[ $value == /* ]] || path=$base/$value
+			path=$(realpath --no-symlinks --canonicalize-missing -- "$path")
+			[[ $path == "$dir"/* ]] || continue
+			[[ -e $path ]] || awaited+=("${path#"$dir"/}")
+			! is_protected "${path#"$dir"/}" || continue
+			protect_path "${path#"$dir"/}"
+			[[ $key == core.hookspath ]] || protect_from "$bases" --file "$path"
+		done <<<"$bases"
+	done < <(timeout 10 git -C / config "$kind" ${file:+"$file"} --null --type=path \
+		--get-regexp "$keys" 2>/dev/null)
 }
 
 # Says that direnv evaluates files which the sandbox can change.
@@ -309,12 +363,16 @@ warn_of_direnv() {
 	done < <(head --bytes=65536 -- "$dir/.envrc" | tr -d '\0')
 }
 
-# Prints the links in the repositories, each with a NUL: git on the host writes through them.
+# Prints the links and FIFOs in the repositories, each with a NUL: git on the host goes through
+# them.
 links() {
-	local own
+	local own path
 	for own in "${!repositories[@]}"; do
-		[[ $own == *.git/modules/* ]] ||
-			(cd -- "$dir" && find "$own" -name objects -prune -o -type l -print0)
+		[[ $own != *.git/modules/* ]] || continue
+		while IFS= read -r -d '' path; do
+			printf '%s\0' "$own/$path"
+		done < <(cd -- "$dir/$own" && find . \( -type l -o -type p \) -printf '%P\0' -o \
+			-path './objects/??' -prune)
 	done
 }
 
@@ -349,7 +407,7 @@ protect_all() {
 # tells a change, with NULs. Nothing is opened: the sandbox may have put there what has no end.
 # Repositories are those that are known, or with `later` those that are there by then.
 unprotected() {
-	local pattern path known=" .git ${!repositories[*]} "
+	local pattern path known=" ${!repositories[*]} "
 	(
 		[[ $1 == now ]] || find_repositories
 		for pattern in "${protect[@]}" "${telling[@]}"; do
@@ -358,6 +416,9 @@ unprotected() {
 		done
 		printf '%s\0' "${!repositories[@]}" "${git_files[@]}" "${awaited[@]}"
 		printf '%s\0' "${unreadable[@]#"$dir"/}"
+		# A repository can become a submodule by a switch to another branch.
+		[[ $1 == now ]] ||
+			find "$dir" -name .git -newerct "@$started" -printf '%P\0' -prune 2>/dev/null
 		links
 	) | while IFS= read -r -d '' path; do
 		[[ -n $path && (-e $dir/$path || -L $dir/$path) ]] || continue
@@ -368,10 +429,12 @@ unprotected() {
 		true # some of it is gone
 }
 
-# Remembers what `changes` is to compare.
+# Remembers what `changes` is to compare, and when, in seconds since the epoch.
 declare -A remembered=()
+started=""
 remember() {
 	local path state
+	started=$EPOCHREALTIME
 	while IFS= read -r -d '' path && IFS= read -r -d '' state; do
 		remembered[$path]=$state
 	done < <(unprotected now)
@@ -385,6 +448,9 @@ changes() {
 		path=${path#"$dir"/}
 		[[ ${remembered[$dir/$path]-} == "$state" ]] || changed[${path@Q}]=""
 	done < <(unprotected later)
+	while IFS= read -r -d '' path; do
+		changed[${path@Q}]=""
+	done < <(own_changes)
 	((${#changed[@]})) || return 0
 	mapfile -t names < <(printf '%s\n' "${!changed[@]}" | sort)
 	((${#names[@]} <= 20)) || others=" and $((${#names[@]} - 20)) more"

@@ -60,6 +60,29 @@ check_repository() {
 	fi
 }
 
+# Mounts each directory down to a submodule's repository on itself, so that it can't be moved.
+declare -A with_modules=()
+mount_modules() {
+	local path=$1 rest=$2
+	while [[ -n $rest ]]; do
+		path+=/${rest%%/*}
+		[[ $rest == */* ]] && rest=${rest#*/} || rest=""
+		[[ -z ${with_modules[$path]-} ]] || continue
+		with_modules[$path]=yes
+		add_mount "$path" "$path" rw
+	done
+}
+
+# Prints what was made in the directory that the worktree has in its repository, of which git on the
+# host runs something or through which it writes, each with a NUL.
+own_directory=""
+own_changes() {
+	[[ -n $own_directory ]] || return 0
+	find "$own_directory" -newerct "@$started" \( -type l -o -type p -o -path '*/rebase-*' -o \
+		-path '*/sequencer/*' -o -path '*/modules/*/config' -o \
+		-path '*/modules/*/hooks/*' \) -print0
+}
+
 # Mounts the repository of a linked worktree, or says why git will not work.
 mount_repository() {
 	local own common path mount
@@ -92,12 +115,16 @@ mount_repository() {
 		[[ ! -e $path ]] || add_mount "$path" "$path" ro
 	done
 	# The worktree has repositories of its own for its submodules.
-	[[ ! -d $own/modules || -L $own/modules ]] || while IFS= read -r -d '' path; do
+	while IFS= read -r -d '' path; do
+		path=${path%/HEAD}
 		make_file "$path/commondir" $'.\n'
+		[[ -e $path/hooks ]] || mkdir -- "$path/hooks"
+		mount_modules "$own" "${path#"$own"/}"
 		for path in "$path"/{commondir,config,config.worktree,hooks}; do
 			[[ ! -e $path ]] || add_mount "$path" "$path" ro
 		done
-	done < <(find "$own/modules" -type d -name objects -printf '%h\0' -prune)
+	done < <(modules_of "$own")
+	own_directory=$own
 	# Where the repository looks for the worktree.
 	workspaces+=("$dir")
 	# A relative path leads to the repository from there alone.

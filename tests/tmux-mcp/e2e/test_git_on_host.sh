@@ -123,6 +123,16 @@ tells "'.git/COMMIT_EDITMSG'" "rm -f .git/COMMIT_EDITMSG; ln -s ~/.bashrc .git/C
 again
 tells "'.git/rebase-merge'" "mkdir .git/rebase-merge; echo exec evil >.git/rebase-merge/git-rebase-todo"
 again
+tells "'link/.git'" "${made}mkdir link; ln -s ../evil.git link/.git; git update-index --add --cacheinfo 160000,\$(git rev-parse HEAD),link"
+again
+tells "'.git/modules/linked'" "${made}mkdir -p .git/modules; mv evil.git .git/modules/linked; rm -r .git/modules/linked/objects; ln -s ../../objects .git/modules/linked/objects"
+again
+tells "'.git/logs/refs/heads/objects/x'" "mkdir -p .git/logs/refs/heads/objects; ln -s ~/.bashrc .git/logs/refs/heads/objects/x"
+again
+tells "'elsewhere/.git'" "${made}mkdir elsewhere; cp -r evil.git elsewhere/.git"
+again
+tells "'.git/worktrees/other/rebase-merge'" "mkdir .git/worktrees/other/rebase-merge"
+again
 # An index that git can't read is told, too; then nothing starts.
 tells "'.git/index'" "echo junk >.git/index"
 refused "git can't read '$ws/.git/index', so submodules can't be protected. Mend it: git reset" "$ws" true
@@ -163,6 +173,41 @@ in_sandbox "${author[@]}" "$ws" bash -c '
 ' >"$work/output" 2>&1 || fail "git in the sandbox: $(<"$work/output")"
 equal "$(git -C "$ws" log --format=%s -2 | tr '\n' ' ')" "on the side one more "
 equal "$(git -C "$ws" status --short)" ""
+
+# A linked worktree, a part of a repository and a bare one as projects, with hooks that are named from outside.
+whole=$ws
+git init -q "$HOME/main"
+mkdir -p "$HOME/main/part/.githooks"
+git clone -q "$HOME/part" "$HOME/main/part/inner"
+printf '#!/bin/sh\n' >"$HOME/main/part/.githooks/pre-commit"
+chmod +x "$HOME/main/part/.githooks/pre-commit"
+git -C "$HOME/main" add . 2>/dev/null
+git -C "$HOME/main" commit -qm first
+git -C "$HOME/main" config core.hooksPath part/.githooks
+git -C "$HOME/main" worktree add -q "$HOME/linked" -b linked
+git init -q --bare "$HOME/bare"
+own() { ((EUID)) || chown -hR "$owner:$owner" "$HOME/main" "$HOME/linked" "$HOME/bare"; }
+own
+on_host() {
+	git -C "$HOME/main" status --short
+	git -C "$HOME/main" commit -q --allow-empty -m more
+	git -C "$HOME/linked" commit -q --allow-empty -m more
+	git -C "$HOME/bare" st
+} >/dev/null 2>&1
+ws=$HOME/main/part
+evil=$ws/evil
+program="#!/bin/sh
+touch $evil"
+tries "echo '$program' >.githooks/pre-commit"
+tries "${made//"$whole"/"$ws"}rm -r inner/.git; cp -r evil.git inner/.git"
+ws=$HOME/linked
+evil=$ws/evil
+program="#!/bin/sh
+touch $evil"
+tries "echo '$program' >part/.githooks/pre-commit"
+ws=$HOME/bare
+evil=$ws/evil
+tries "git config alias.st '!touch $evil'"
 
 until_no_container "the last one"
 echo "git on the host: $tried ways, and none ran"
