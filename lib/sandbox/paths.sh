@@ -71,8 +71,8 @@ identify() {
 	{
 		IFS= read -r place
 		read -r owner group identity
-	} < <(cd -- "$directory" && readlink /proc/self/cwd &&
-		stat --format='%u %g %d:%i' -- "./$name") || true # told below
+	} < <(cd -- "$directory" && pwd -P &&
+		exec stat --format='%u %g %d:%i' -- "./$name") || true # told below
 	[[ -n $identity ]] || fail "${1@Q} can't be entered."
 	[[ ${place%/}/ == "$directory" ]] || fail "${1@Q} was replaced just now. $end_others"
 }

@@ -26,7 +26,7 @@ telling=(
 # Paths in the project that don't exist, where links in protected directories or git's configuration
 # lead.
 awaited=()
-most=1000
+most=4000
 
 # The directories of repositories in the project that git goes to, each with the directories that it
 # is for, which end with a line feed; and the `.git` of each other directory that git goes to.
@@ -100,32 +100,34 @@ protect_path() {
 	fi
 }
 
-# Prints the paths that match a pattern in a directory of the project, each with a NUL.
+# Prints the paths that match patterns in the directory $1 of the project, each with a NUL.
 matching() {
-	local base=$1 pattern=$2
+	local base=$1 pattern
+	shift
 	(
 		cd -- "$dir/$base" 2>/dev/null || exit # it is gone
 		shopt -s nullglob dotglob
 		IFS=""
-		# shellcheck disable=SC2086
-		set -- $pattern
-		for path; do
-			[[ ! -e $path && ! -L $path ]] || printf '%s\0' "${base:+$base/}$path"
+		for pattern; do
+			# shellcheck disable=SC2068
+			for path in $pattern; do
+				[[ ! -e $path && ! -L $path ]] || printf '%s\0' "${base:+$base/}$path"
+			done
 		done
 	)
 }
 
-# Prints what matches a pattern in the project, each with a NUL. One that begins with `.git` holds
+# Prints what matches patterns in the project, each with a NUL. Those that begin with `.git` hold
 # for all repositories.
 matching_all() {
-	local own
-	if [[ $1 == .git/* ]] && ((${#repositories[@]})); then
-		for own in "${!repositories[@]}"; do
-			matching "$own" "${1#.git/}"
-		done
-	else
-		matching "" "$1"
-	fi
+	local own pattern ours=()
+	for pattern; do
+		[[ $pattern != .git/* ]] || ours+=("${pattern#.git/}")
+	done
+	matching "" "$@"
+	for own in "${!repositories[@]}"; do
+		[[ $own == .git ]] || matching "$own" "${ours[@]}"
+	done
 }
 
 # Whether a path is protected itself, or below one that is.
@@ -140,20 +142,25 @@ is_protected() {
 # Prints the paths of the submodules in an index, each with a NUL, and fails if git can't read it.
 # Git does so without the repository's configuration, by which it could run something.
 submodules() {
-	local index=$1 empty line status=0
-	[[ -f $index && ! -L $index ]] && command -v git >/dev/null || return 0
-	empty=$(mktemp -d)
-	mkdir "$empty/objects" "$empty/refs"
-	echo "ref: refs/heads/main" >"$empty/HEAD"
-	printf '[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = %s\n' \
-		"$object_format" >"$empty/config"
+	local index=$1 line status=0
+	[[ -f $index && ! -L $index && -n $empty ]] || return 0
 	GIT_INDEX_FILE=$index timeout 10 git -C / --git-dir="$empty" ls-files --stage --sparse -z \
 		>"$empty/files" 2>/dev/null || status=1
 	while IFS= read -r -d '' line; do
 		printf '%s\0' "${line#*$'\t'}"
 	done < <(LC_ALL=C grep --text --null-data '^160000 ' "$empty/files")
-	rm -r -- "$empty"
 	return "$status"
+}
+
+# Makes a repository without anything, for the time of the search; $object_format is that of the
+# indexes that are read with it.
+empty=""
+make_empty() {
+	empty=$(mktemp -d)
+	mkdir "$empty/objects" "$empty/refs"
+	echo "ref: refs/heads/main" >"$empty/HEAD"
+	printf '[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = %s\n' \
+		"$object_format" >"$empty/config"
 }
 
 # Whether the path $1, which contains no `..`, is one of the project's without a link in it.
@@ -250,14 +257,17 @@ find_repositories() {
 	local above=$dir
 	object_format=sha1
 	while [[ -n $above && ! -e $above/.git ]]; do above=${above%/*}; done
+	[[ -n $above ]] && command -v git >/dev/null || return 0
+	find_format "$above/.git"
+	make_empty
 	if [[ $above == "$dir" ]]; then
-		find_format "$dir/.git"
 		find_repository ""
-	elif [[ -n $above && -d $above/.git ]]; then
-		find_format "$above/.git"
+	elif [[ -d $above/.git ]]; then
 		foreign[$above/.git]=$above$'\n'
 		find_in "" "$above/.git/index" "${dir#"$above"/}/"
 	fi
+	rm -r -- "$empty"
+	empty=""
 }
 
 # Sets `object_format` to that of the repository which a `.git` is or leads to.
@@ -383,15 +393,12 @@ protect_all() {
 		[[ $pattern != .git/commondir ]] || make_files
 		[[ $pattern != .git/config ]] || protect_named
 	done
-	for pattern in "${protect[@]}"; do
-		mapfile -d '' -t found < <(matching_all "$pattern")
-		# What doesn't exist may have a file in place of its directory.
-		((${#found[@]})) || found=("$pattern")
-		for path in "${found[@]}"; do
-			protect_path "$path"
-			((${#protected[@]} <= most)) ||
-				fail "More than $most paths would be protected, as ${path@Q}. Remove some of them."
-		done
+	# What doesn't exist may have a file in place of its directory.
+	mapfile -d '' -t found < <(matching_all "${protect[@]}" && printf '%s\0' "${protect[@]}")
+	for path in "${found[@]}"; do
+		protect_path "$path"
+		((${#protected[@]} <= most)) ||
+			fail "More than $most paths would be protected, as ${path@Q}. Remove some of them."
 	done
 	while IFS= read -r -d '' path; do
 		! is_protected "$path" || continue
@@ -410,10 +417,7 @@ unprotected() {
 	local pattern path known=" ${!repositories[*]} "
 	(
 		[[ $1 == now ]] || find_repositories
-		for pattern in "${protect[@]}" "${telling[@]}"; do
-			matching_all "$pattern"
-			[[ $pattern != .git/* ]] || matching "" "$pattern"
-		done
+		matching_all "${protect[@]}" "${telling[@]}"
 		printf '%s\0' "${!repositories[@]}" "${git_files[@]}" "${awaited[@]}"
 		printf '%s\0' "${unreadable[@]#"$dir"/}"
 		# A repository can become a submodule by a switch to another branch.

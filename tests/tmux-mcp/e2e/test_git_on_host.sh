@@ -186,8 +186,8 @@ git -C "$HOME/main" commit -qm first
 git -C "$HOME/main" config core.hooksPath part/.githooks
 git -C "$HOME/main" worktree add -q "$HOME/linked" -b linked
 git init -q --bare "$HOME/bare"
-own() { ((EUID)) || chown -hR "$owner:$owner" "$HOME/main" "$HOME/linked" "$HOME/bare"; }
-own
+own_all() { ((EUID)) || chown -hR "$owner:$owner" "$HOME/main" "$HOME/linked" "$HOME/bare"; }
+own_all
 on_host() {
 	git -C "$HOME/main" status --short
 	git -C "$HOME/main" commit -q --allow-empty -m more

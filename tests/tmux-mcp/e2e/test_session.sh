@@ -60,10 +60,10 @@ in_sandbox "$ws" sh -c 'echo >/workspace/HEAD; exit 3' 2>&- || status=$?
 equal "$status" 3
 rm "$ws/HEAD"
 # Of very many, some are named; they are too many to be protected.
-told=$(told in_sandbox "$ws" bash -c 'mkdir -p .claude; for i in {1..2000}; do : >.claude/settings$i.json; done')
+told=$(told in_sandbox "$ws" bash -c 'mkdir -p .claude; for i in {1..5000}; do : >.claude/settings$i.json; done')
 contains "$told" "'.claude/settings1.json'"
-contains "$told" " and 1980 more. Check them"
-refused "More than 1000 paths would be protected" "$ws" true
+contains "$told" " and 4980 more. Check them"
+refused "More than 4000 paths would be protected" "$ws" true
 rm -r "$ws/.claude"
 # A program can't go on long without its terminal.
 : >"$work/started"
