@@ -217,7 +217,6 @@ add_repository() {
 	repositories[$own]=$'\n'./$worktree$'\n'
 	find_in "$worktree" "$1/index"
 	while IFS= read -r -d '' path; do
-		path=${path%/HEAD}
 		place=$(setting "$path/config" core.worktree) || place=""
 		[[ -z $place || $place == /* ]] || place=$path/$place
 		place=$(realpath --no-symlinks --canonicalize-missing -- "${place:-$path}")
@@ -238,11 +237,17 @@ add_repository() {
 	done
 }
 
-# Prints the `HEAD` of each repository for a submodule, also of other worktrees, with a NUL.
+# Prints the repositories for submodules in the one at $1, also of other worktrees, each with a NUL.
 modules_of() {
-	local place
+	local place path
 	for place in "$1/modules" "$1"/worktrees/*/modules; do
-		[[ ! -d $place || -L $place ]] || find "$place" -name HEAD ! -path '*/logs/HEAD' -print0
+		[[ -d $place && ! -L $place ]] || continue
+		while IFS= read -r -d '' path; do
+			path=${path%/HEAD}
+			# Remotes and logs have a HEAD as well.
+			[[ ! -e $path/objects && ! -L $path/objects && ! -e $path/commondir ]] ||
+				printf '%s\0' "$path"
+		done < <(find "$place" -name HEAD -print0)
 	done
 }
 

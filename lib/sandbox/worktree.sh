@@ -116,7 +116,6 @@ mount_repository() {
 	done
 	# The worktree has repositories of its own for its submodules.
 	while IFS= read -r -d '' path; do
-		path=${path%/HEAD}
 		make_file "$path/commondir" $'.\n'
 		[[ -e $path/hooks ]] || mkdir -- "$path/hooks"
 		mount_modules "$own" "${path#"$own"/}"

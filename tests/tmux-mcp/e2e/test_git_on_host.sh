@@ -169,6 +169,8 @@ in_sandbox "${author[@]}" "$ws" bash -c '
 	git branch -qd side
 	git gc -q
 	git -C lib/part status --short
+	git -C lib/part fsck --strict 2>&1
+	[ -z "$(git -C lib/part for-each-ref "*/commondir")" ]
 	git fsck 2>&1
 ' >"$work/output" 2>&1 || fail "git in the sandbox: $(<"$work/output")"
 equal "$(git -C "$ws" log --format=%s -2 | tr '\n' ' ')" "on the side one more "
