@@ -443,7 +443,7 @@ declare -A remembered=()
 started=""
 remember() {
 	local path state
-	started=$EPOCHREALTIME
+	started=${EPOCHREALTIME/[^0-9]/.}
 	while IFS= read -r -d '' path && IFS= read -r -d '' state; do
 		remembered[$path]=$state
 	done < <(unprotected now)
