@@ -284,6 +284,9 @@ main() {
 	run_podman "${flags[@]}" "${as_user[@]}" "--name=$name" "${memory[@]}" "${more[@]}" \
 		"$image" "${command[@]}"
 	trap '' INT PIPE
+	# The next sandbox may want the same ports.
+	[[ " ${parts[*]} " != *" ports "* ]] ||
+		podman rm --force --time=0 "$name-ports" &>/dev/null || true # it may be gone
 	tell
 	{ echo told >&"$alive"; } 2>/dev/null || true # whoever reads it may be gone
 	exit "$status"

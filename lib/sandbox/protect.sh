@@ -399,8 +399,8 @@ protect_all() {
 		[[ $pattern != .git/config ]] || protect_named
 	done
 	# What doesn't exist may have a file in place of its directory.
-	mapfile -d '' -t found < <(matching_all "${protect[@]}" && printf '%s\0' "${protect[@]}")
-	for path in "${found[@]}"; do
+	mapfile -d '' -t found < <(matching_all "${protect[@]}")
+	for path in "${found[@]}" "${protect[@]}"; do
 		protect_path "$path"
 		((${#protected[@]} <= most)) ||
 			fail "More than $most paths would be protected, as ${path@Q}. Remove some of them."
