@@ -181,6 +181,10 @@ class Clock:
         """Return the seconds since the epoch, by a clock that may be set."""
         return time.time()
 
+    def ahead(self) -> float:
+        """Return by how many seconds `wall` is ahead of `now`; each call differs a little."""
+        return self.wall() - self.now()
+
     async def sleep(self, duration_s: float) -> None:
         """Sleep, or at least let other tasks run."""
         from anyio import sleep  # noqa: PLC0415  as below

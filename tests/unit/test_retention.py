@@ -123,7 +123,8 @@ async def test_logs_that_pause_are_noted_in_the_order_in_which_they_grow(tmp_pat
                     file.write(b"line\r\n")
             noted = [partial(has_noted, log, log.size) for log in logs]
             await eventually(lambda: all(is_noted() for is_noted in noted))  # noqa: B023
-            first, second, third = (log.began_at() + log.timing.times[-1] for log in logs)
+            ahead_s = clock.ahead()
+            first, second, third = (log.began_at(ahead_s) + log.timing.times[-1] for log in logs)
             assert second < first < third
         tasks.cancel_scope.cancel()
     retention.close()

@@ -168,15 +168,13 @@ class Log:
         self.note_growth()
         return self._clock.now() - self._made_at - self.timing.time_of(cursor)
 
-    def began_at(self) -> float:
+    def began_at(self, ahead_s: float) -> float:
         """Return when the log was made, in seconds since the epoch.
 
         The system's clock may have been set since. Logs that were made by one server can be
-        compared all the same, since that of a new one is reckoned from now.
+        compared all the same, if they are given the same `ahead_s`, which their clock returns.
         """
-        if not self._is_new:
-            return self.timing.began_at
-        return self._clock.wall() - (self._clock.now() - self._made_at)
+        return self._made_at + ahead_s if self._is_new else self.timing.began_at
 
     def read_timing(self, began_at: float) -> None:
         """Read the timing from the file beside a kept log, if there is one.

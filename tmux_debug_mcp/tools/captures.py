@@ -192,7 +192,7 @@ async def _in_order(
             panes.setdefault(await stack.enter_async_context(engine.open_readable(name)), name)
         states = {pane: await settled_state(pane) for pane in panes}
         ends = {pane: state.cursor for pane, state in states.items()}
-        excerpt, remarks = await _merged(panes, ends, arguments)
+        excerpt, remarks = await _merged(panes, ends, arguments, engine.clock.ahead())
     shown = {pane: Shown(run=session.news(pane)) for pane in panes}
     statuses = [status(pane, state, shown[pane]) for pane, state in states.items()]
     first = next(iter(panes))
@@ -204,12 +204,17 @@ async def _in_order(
 
 
 async def _merged(
-    panes: Mapping[Readable, str], ends: Mapping[Readable, int], arguments: CapturePane
+    panes: Mapping[Readable, str],
+    ends: Mapping[Readable, int],
+    arguments: CapturePane,
+    ahead_s: float,
 ) -> tuple[Excerpt, list[str]]:
-    """Return the newest lines that are asked for, and remarks on them."""
+    """Return the newest lines that are asked for, and remarks on them.
+
+    `ahead_s` is what `Clock.ahead` returns, once for all, so that panes can be compared.
+    """
     remarks, starts = [], [0]
-    # Once for all: what is reckoned twice from the system's clock differs a little.
-    began = {pane: pane.log.began_at() for pane in panes}
+    began = {pane: pane.log.began_at(ahead_s) for pane in panes}
     if arguments.pattern is None:
         most = min(arguments.lines or LAST_LINES, MAX_TEXT_LINES)
         printed = []
