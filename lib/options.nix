@@ -66,12 +66,22 @@ rec {
   */
   setOf =
     description: options:
-    lib.types.addCheck (lib.types.submodule { inherit options; }) (
-      value: lib.isAttrs value && !lib.isDerivation value
-    )
-    // {
-      inherit description;
-    };
+    let
+      # It would take those as modules.
+      set = lib.types.submodule { inherit options; };
+    in
+    lib.mkOptionType (
+      {
+        name = "set";
+        descriptionClass = "noun";
+        inherit description;
+        check = value: lib.isAttrs value && !lib.isDerivation value;
+        merge = place: definitions: set.merge place definitions;
+      }
+      // lib.optionalAttrs (set ? getSubOptions) {
+        inherit (set) emptyValue getSubOptions;
+      }
+    );
 
   /**
     The argument of a function, as its options have it: each with its value or its default.

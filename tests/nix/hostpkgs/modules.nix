@@ -83,7 +83,6 @@ in
     };
 
   types = {
-    addCheck = type: check: type // { check = value: type.check value && check value; };
     str = simple "string" lib.isString;
     bool = simple "boolean" lib.isBool;
     raw = simple "raw value" (_: true);
