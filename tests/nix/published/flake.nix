@@ -36,7 +36,7 @@
             subagents.tmux-debug = mcpServers.tmux-debug.subagent // {
               config = config.mcpServers.tmux-debug;
             };
-          }).".claude/agents/tmux-debug.md";
+          })."etc/skel/.claude/agents/tmux-debug.md";
       };
     };
 }
