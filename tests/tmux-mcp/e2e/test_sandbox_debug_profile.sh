@@ -80,7 +80,7 @@ ln -s "$work/victim" "$ws/oom"
 
 # Images that a launcher has loaded and Nix has collected are removed when one is loaded, and no others.
 images() { podman images --filter 'reference=localhost/tmux-debug-sandbox*' --format '{{.Repository}}:{{.Tag}}' | grep -e base: -e sandbox: | sort -u; }
-image=$(images | grep base: | head -n 1)
+image=$(sed -n 's/^ *image=\(localhost.*\)/\1/p' "$(readlink -f "$SANDBOX_BASE")")
 expected=$(images)
 collected=00000000000000000000000000000000
 podman tag "$image" "${image%:*}:$collected" "localhost/tmux-debug-sandbox:$collected" "${image%:*}:11111111111111111111111111111111"
