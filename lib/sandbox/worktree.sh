@@ -117,7 +117,10 @@ mount_repository() {
 	# The worktree has repositories of its own for its submodules.
 	while IFS= read -r -d '' path; do
 		make_file "$path/commondir" $'.\n'
-		[[ -e $path/hooks ]] || mkdir -- "$path/hooks"
+		if [[ ! -e $path/hooks && ! -L $path/hooks ]]; then
+			mkdir -- "$path/hooks"
+			((EUID)) || chown --no-dereference "$user" "$path/hooks"
+		fi
 		mount_modules "$own" "${path#"$own"/}"
 		for path in "$path"/{commondir,config,config.worktree,hooks}; do
 			[[ ! -e $path ]] || add_mount "$path" "$path" ro

@@ -160,6 +160,23 @@ async def test_how_calls_of_other_toolsets_came_out_is_on_record(
     ]
 
 
+async def test_wait_that_did_not_get_what_it_was_for_is_a_failure(
+    settings: Settings, tmp_path: Path
+) -> None:
+    path = tmp_path / "audit.log"
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        command = "bash -c 'read -rs word'"
+        await tools.blocks("create_pane", command=command, wait_for="never printed")
+        await tools.create("exit 0", name="ended")
+        await tools.exited("ended")
+        await tools.blocks("wait", pane_id="ended", port=9)
+        await tools.blocks("wait", pane_id="ended", pattern="never printed")
+
+    results = [(line["result"], line["failed"]) for line in records(path)]
+    assert results[0] == results[-1] == ("no match", True)
+    assert results[-2] == ("ended early", True)
+
+
 async def test_call_that_fails_is_a_record_with_its_error(
     settings: Settings, tmp_path: Path
 ) -> None:
