@@ -162,7 +162,8 @@ async def test_nothing_is_left_in_the_shell(tools: Tools, doors: Doors, shell: s
         shown = 'echo "[$mcp_status]"; functions --query mcp_prompt; and echo it'
 
     async def seen() -> str:
-        await tools.send(pane_id, f" {shown} Enter", wait_for=r"^\[")
+        answer = await tools.send(pane_id, f" {shown} Enter", wait_for=r"^\[")
+        assert "; matched; " in answer[-1], answer
         row = (await tools.blocks("capture_pane", pane_id=pane_id, pattern=r"^\[", lines=1))[0]
         return row.partition(": ")[2]
 

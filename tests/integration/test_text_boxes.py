@@ -1,7 +1,9 @@
 """Text and the Enter after it in programs that take what arrives together for a paste."""
 
+import os
 import shlex
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from support import PATIENCE_S, Tools, User, eventually, in_process, until
 from toolsets import Terminal, Tmux
 
 from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
 
 BOX = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('text_box.py')))}"
@@ -41,6 +44,31 @@ async def test_text_is_submitted_in_a_text_box_behind_a_relay(tools: Tools, tmp_
     command = BOX.replace(shlex.quote(sys.executable), shlex.quote(str(relay)), 1)
     await tools.create(f"PYTHONHOME={sys.base_prefix} {command} kitty", wait_for="box ready")
     await submit(tools, "hello Enter", 5)
+
+
+async def test_line_is_entered_behind_a_relay_that_was_at_work(tools: Tools) -> None:
+    """What reads there isn't seen meanwhile, and is a line editor afterwards."""
+    relay = shlex.quote(str(Path(__file__).parent.parent / "relay.py"))
+    command = f"exec {shlex.quote(sys.executable)} {relay} 0 bash --norc"
+    await tools.create(command, wait_for="^bash-")
+    [pane] = tools.engine.panes
+    pid = pane.terminal.look().snapshot.pid
+    assert pid
+
+    def is_stopped() -> bool:
+        stat = processes.read_stat(pid)
+        return stat is not None and stat.state == "T"
+
+    async def go_on() -> None:
+        await eventually(lambda: pane.keyboard.last_sent is not None)
+        os.kill(pid, signal.SIGCONT)
+
+    os.kill(pid, signal.SIGSTOP)
+    await eventually(is_stopped)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(go_on)
+        answer = await tools.send("debug-1", "echo $((6 * 7)) Enter", wait_for="^42$")
+    assert "; matched; " in answer[-1], answer
 
 
 async def test_each_line_is_submitted_alone_and_a_paste_as_a_whole(tools: Tools) -> None:

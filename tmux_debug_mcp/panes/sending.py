@@ -276,7 +276,10 @@ async def _press_after_text(
         async with keyboard.lock:
             now = pane.terminal.look().snapshot
             is_same = keyboard.last_sent is sent and now.group == before.group
-            if not (is_same and now.modes and now.modes.passes_every_key):
+            # What reads behind a relay isn't seen while that is at work, as it may have been then.
+            was_hidden = before.inside is None and now.inside is not None
+            reads_keys = now.modes is not None and now.modes.passes_every_key
+            if not (is_same and (reads_keys or was_hidden)):
                 raise ToolError("something else was typed, or reads, by then")
             before = pane.terminal.begin_typing(gets_keys=True)
             await keyboard.type(step.only_keys())
