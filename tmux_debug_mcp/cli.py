@@ -5,6 +5,7 @@ A detached server keeps running after its clients end, until nobody has used it 
 it can't start. If the waiting process is killed, the server still starts.
 """
 
+import argparse
 import contextlib
 import gc
 import os
@@ -180,8 +181,6 @@ def _tell(text: bytes) -> None:
 
 
 def _help() -> str:
-    import argparse  # noqa: PLC0415  only the help needs it
-
     verbs = "|".join(verb.name for verb in SECTIONS[LOOKING])
     parser = argparse.ArgumentParser(
         prog="tmux-debug-mcp",

@@ -39,7 +39,8 @@ from tmux_debug_mcp.tools.toolset import Answer, Outcome
 from tmux_debug_mcp.vt.rows import Gap, Line
 
 from .answers import DONE, GONE, OTHERWISE, TIMED_OUT, Output, refused
-from .parsing import Request, in_verbs
+from .registry import VERBS
+from .requests import Request, in_verbs
 
 # How many lines come first, as with tail(1).
 _LAST_LINES = 10
@@ -68,7 +69,7 @@ async def answer(
 
     async def followed() -> Answer:
         nonlocal status
-        if request.verb == "capture":
+        if request.verb is VERBS["capture"]:
             parser = ArgumentsParser(request.tool, parameters_of(CapturePane))
             pane_id = await _send_lines(
                 engine, caller, CapturePane(**parser.parse(request.arguments))

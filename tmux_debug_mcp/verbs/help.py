@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from .parsing import parser_of
 from .registry import SECTIONS, VERBS, Verb
 
+SHELLS = ("bash", "zsh", "fish")
+
 _OVERVIEW = """\
 usage: tmux-debug [--server PID] VERB ...
 
