@@ -43,7 +43,7 @@ NOT_OF_VERBS = {"KillNotAllowedError"}
 def sentences() -> Iterator[tuple[str, str]]:
     """Yield the sentences of the classes, then those that are raised with a text of their own."""
     classes = {
-        name: one.sentence
+        name: errors.DEBUG.fill(one.sentence)
         for name, one in {**vars(errors), **vars(audit)}.items()
         if isinstance(one, type) and issubclass(one, errors.ToolError)
     }

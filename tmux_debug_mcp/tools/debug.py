@@ -376,7 +376,7 @@ async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane)
         except PaneNotFoundError:  # another call was faster
             told[pane] = str(PaneNotFoundError(name))
         except ToolError as error:  # which is raised once all others have ended
-            told[pane] = error.text_for({}, {}, {pane.id: name})
+            told[pane] = error.text_for({pane.id: name})
         else:
             told[pane] = f"Killed pane '{name}' ({state})"
             ended = [f"ended {', '.join(left)}"] if left else []

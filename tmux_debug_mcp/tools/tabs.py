@@ -7,7 +7,6 @@ helps. With a socket, tabs are windows of the user's own tmux server: see `Users
 
 import contextlib
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from signal import Signals
 from typing import Annotated, Any, Literal
@@ -75,54 +74,22 @@ USERS_INSTRUCTIONS = (
     "earlier runs only, as RUN/@N."
 )
 
-SENTENCES: Mapping[type[errors.ToolError], str] = {
-    errors.PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
-    errors.PaneExitedError: (
-        "Tab '{window_id}' has ended ({ending}): its shell is gone. Use read_logs_from_tab to read "
-        "its last output, or create_tab to make another."
-    ),
-    errors.PaneLostError: (
-        "Tab '{window_id}' was lost: something else ended its tmux window or server. Use "
-        "create_tab to make another."
-    ),
-    errors.PaneLimitError: (
-        "All {most} tabs are running. Use close_tab to close those you no longer need."
-    ),
-    errors.KeyboardHeldError: (
-        "{person} has the keyboard of tab '{window_id}'. Nothing can be typed, run or stopped "
-        "there until they let go. Wait, or use another tab."
-    ),
-    errors.BusyError: (
-        "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. If it awaits input, answer "
-        "with start_process. Or stop it with stop_process, or use another tab."
-    ),
-    errors.NotAtPromptError: (
-        "Tab '{window_id}' is running {foreground}, not a shell at its prompt. If it awaits input, "
-        "answer with start_process. Or stop it with stop_process, or use another tab. Supported "
-        "shells: bash, zsh, dash, fish and busybox sh."
-    ),
-    errors.ShellNotReadyError: (
-        "Tab '{window_id}': {shell} is not at its prompt; it is busy or asking for something. "
-        "Nothing was run. Use read_logs_from_tab to see what it shows, start_process to answer, or "
-        "stop_process to interrupt it."
-    ),
-    errors.ElsewhereError: (
-        "Tab '{window_id}' leads elsewhere, by {door}, and nothing was run: {why}. Use "
-        "start_process there, and read_logs_from_tab."
-    ),
-    errors.JobNotTakenError: (
-        "Tab '{window_id}': {shell} did not take the command, and nothing was run. Use "
-        "read_logs_from_tab to see what it is doing."
-    ),
-    errors.LogLostError: (
-        "Tab '{window_id}': its output could not be written to {path}. Make room there. The "
-        "command ran, but how it ended is unknown."
-    ),
-    errors.CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see all tabs.",
-    errors.TmuxGoneError: (
-        "The tmux server and its tabs have ended. The next create_tab starts a new server."
-    ),
-}
+_IF_BUSY = (
+    "If it awaits input, answer with start_process. Or stop it with stop_process, or use another "
+    "tab."
+)
+WORDS = errors.Words(
+    pane="tab",
+    argument="window_id",
+    list="list_tabs",
+    create="create_tab",
+    read="read_logs_from_tab",
+    send="start_process",
+    kill="close_tab",
+    interrupt="stop_process",
+    if_busy=_IF_BUSY,
+    if_running=_IF_BUSY,
+)
 
 MAX_CHUNK_BYTES = 1 << 20
 MAX_OUTPUT_CHARACTERS = 40_000
@@ -225,8 +192,7 @@ TOOLSET = Toolset(
     Tabs,
     INSTRUCTIONS,
     USERS_INSTRUCTIONS,
-    SENTENCES,
-    placeholders={"window_id": "it"},
+    WORDS,
     keeps_logs=True,
     uses_socket=True,
 )

@@ -52,35 +52,20 @@ INSTRUCTIONS = (
     "shell that is started when it is first used."
 )
 
-SENTENCES: Mapping[type[errors.ToolError], str] = {
-    errors.PaneNotFoundError: (
-        "Session '{session}' not found. Use listSessions to see the sessions, or createSession."
-    ),
-    errors.AmbiguousNameError: (
-        "{count} sessions are named '{name}': {ids}. Give one of these instead."
-    ),
-    errors.PaneExitedError: (
-        "Session '{session}' has ended ({ending}). Use getContent to read its last output, or "
-        "createSession to start again."
-    ),
-    errors.PaneLostError: (
-        "Session '{session}' was lost: something else ended its tmux window or server. Use "
-        "createSession to make another."
-    ),
-    errors.PaneLimitError: (
-        "All {most} sessions are running. Use closeSession to close those you no longer need."
-    ),
-    errors.KeyboardHeldError: (
-        "{person} has the keyboard of session '{session}'. Nothing can be typed there until they "
-        "let go. Wait, or work in another session."
-    ),
-    errors.CommandError: (
-        "tmux {tmux_command} failed: {reason}. Use listSessions to see all sessions."
-    ),
-    errors.TmuxGoneError: (
-        "The tmux server and its sessions have ended. The next call starts a new server."
-    ),
-}
+WORDS = errors.Words(
+    pane="session",
+    argument="session",
+    default=DEFAULT,
+    list="listSessions",
+    create="createSession",
+    read="getContent",
+    send="type",
+    kill="closeSession",
+    if_busy="Wait, or work in another session.",
+    own={
+        errors.NameTakenError: "Session '{name}' already exists. Use it, or closeSession first.",
+    },
+)
 
 _MAX_EARLIER_SESSIONS = 20
 
@@ -93,7 +78,7 @@ _KEYS = (
 def _resources(sessions: Sessions) -> Mapping[str, Any]:
     from .screens import Screens  # noqa: PLC0415  it imports the SDK's server
 
-    return Screens(sessions, SENTENCES).handlers()
+    return Screens(sessions, WORDS).handlers()
 
 
 _Session = Annotated[str, string("Session name (default: default)")]
@@ -102,8 +87,7 @@ TOOLSET = Toolset(
     "terminal",
     Sessions,
     INSTRUCTIONS,
-    sentences=SENTENCES,
-    placeholders={"session": DEFAULT},
+    words=WORDS,
     resources=_resources,
     keeps_logs=True,
     uses_size=True,

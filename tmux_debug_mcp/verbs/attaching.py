@@ -118,7 +118,7 @@ class _Attachment:
 
     def text_for(self, error: ToolError) -> str:
         """Return the text of an error, which names the pane as the person did."""
-        return error.text_for({}, {}, self._engine.names_for(self._named))
+        return error.text_for(self._engine.names_for(self._named))
 
     async def choose_pane(self, *, can_ask: bool) -> None:
         """If no pane is named, take the only one that can be meant, or ask for one.

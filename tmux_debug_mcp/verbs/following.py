@@ -91,7 +91,7 @@ async def answer(
         return Answer([], outcome=Outcome(_REASONS[status]))
 
     def text_for(error: ToolError) -> str:
-        return error.text_for({}, {}, engine.names_for(request.arguments["pane_id"]))
+        return error.text_for(engine.names_for(request.arguments["pane_id"]))
 
     call = Call(request.tool, {**request.arguments, "follow": True}, program)
     try:
