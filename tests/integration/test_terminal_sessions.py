@@ -79,9 +79,7 @@ async def test_keys_for_a_program_that_ended_are_an_error_that_says_how_it_ended
     await term.exited("one")
     error = await term.error("sendKey", key="Enter", session="one")
     assert error.startswith("Session 'one' exited with code 7 after ")
-    assert error.endswith(
-        "Use getContent to read its last output or createSession to start again."
-    )
+    assert error.endswith("Use getContent to read its last output or createSession to start again.")
     assert (await term.text("createSession", name="one")).startswith("Created")
 
 
@@ -181,9 +179,7 @@ async def test_session_that_has_ended_has_nothing_to_record(term: Terminal) -> N
     error = await term.error("startRecording", session="a")
 
     assert error.startswith("Session 'a' exited with code 3 after ")
-    assert error.endswith(
-        "Use getContent to read its last output or createSession to start again."
-    )
+    assert error.endswith("Use getContent to read its last output or createSession to start again.")
 
 
 async def test_screen_of_an_earlier_run_is_what_was_visible(

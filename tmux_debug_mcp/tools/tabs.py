@@ -5,7 +5,6 @@ are read as `RUN/@3`. Results are one block of compact JSON: what the specs want
 helps. With a socket, tabs are windows of the user's own tmux server: see `UsersTabs`.
 """
 
-import contextlib
 import os
 from dataclasses import replace
 from signal import Signals
@@ -16,7 +15,6 @@ from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.reading import read_chunk, read_end, read_last_lines
 from tmux_debug_mcp.panes.creation import (
     NewPane,
-    check,
     check_command,
     check_name,
     interactive_shell,
@@ -223,7 +221,6 @@ async def create_tab(
         program=program,
         is_shown=True,
     )
-    check(new)
     pane = await tabs.engine.create(new)
     state = await rest(pane, pane.clock.times.early_death_s)
     result = {"window_id": pane.window, "name": pane.name}
@@ -535,9 +532,7 @@ async def close_tab(tabs: Tabs, window_id: _Tab) -> Answer:
     engine = tabs.engine
     tab = tabs.usable(window_id)
     state = await engine.kill(tab)
-    for pane in engine.panes_in(tab.window):  # of a window that was split
-        with contextlib.suppress(errors.PaneNotFoundError):  # it was killed meanwhile
-            await engine.kill(pane)
+    await engine.kill_all(engine.panes_in(tab.window))  # of a window that was split
     result: dict[str, Any] = {"success": True, "ended": str(state)}
     if engine.archive:
         result["log"] = f"{engine.archive.run}/{tab.window}"

@@ -1,6 +1,5 @@
 """The toolset `terminal`: spec 003's terminal emulator, with the features it plans."""
 
-import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -253,19 +252,9 @@ async def create_session(
     env: Variables = None,
     command: Annotated[str | None, string("Command to run instead of a shell")] = None,
 ) -> Answer:
-    async with sessions.engine.naming:
-        if await sessions.engine.running_pane(name):
-            raise errors.LimitReachedError(
-                f"Session '{name}' already exists. Use it, or closeSession first."
-            )
-        pane = await sessions.create(
-            name,
-            command,
-            cwd=cwd,
-            env=env,
-            columns=cols,
-            rows=rows,
-        )
+    pane = await sessions.create(
+        name, command, cwd=cwd, env=env, columns=cols, rows=rows, is_only=True
+    )
     await wait_for_first_look(pane, command)
     state = await pane.state()
     text = f"Created session '{name}' ({pane.log.columns}x{pane.log.rows})"
@@ -322,10 +311,8 @@ async def close_session(sessions: Sessions, session: _Session = DEFAULT) -> Answ
     engine = sessions.engine
     pane = await engine.find(session)
     state = await engine.kill(pane)
-    for older in engine.panes:
-        if older.name == pane.name and not (await older.state()).is_running:
-            with contextlib.suppress(errors.PaneNotFoundError):  # it was closed meanwhile
-                await engine.kill(older)
+    older = [other for other in engine.panes if other.name == pane.name]
+    await engine.kill_all([other for other in older if await other.ending()])
     text = f"Closed session '{pane.name}' ({state})"
     return Answer([text], pane_id=pane.name, outcome=came_out("killed", state))
 
