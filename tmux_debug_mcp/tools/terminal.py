@@ -75,7 +75,7 @@ _KEYS = (
 
 
 def _resources(sessions: Sessions) -> Mapping[str, Any]:
-    from .screens import Screens  # noqa: PLC0415  it imports the SDK's server
+    from .resources import Screens  # noqa: PLC0415  it imports the SDK's server
 
     return Screens(sessions, WORDS).handlers()
 

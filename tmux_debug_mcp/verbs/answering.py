@@ -25,8 +25,8 @@ from tmux_debug_mcp.tools.results import status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
 from . import attaching, following
-from .answers import DONE, INTERRUPTED, Output, output_of, printed, refused, send
 from .parsing import HelpWanted, UsageError
+from .printing import DONE, INTERRUPTED, Output, output_of, printed, refused, send
 from .registry import VERBS, Prints
 from .requests import Request, check_arguments, in_verbs, parse
 from .whole_output import send_but_last

@@ -26,7 +26,7 @@ from tmux_debug_mcp.tools.toolset import Answer
 from tmux_debug_mcp.vt.printable import plain_name
 from tmux_debug_mcp.vt.sizes import Size, size_of
 
-from .answers import DONE, Output, refused, send
+from .printing import DONE, Output, refused, send
 from .registry import VERBS
 from .requests import Request, in_verbs
 

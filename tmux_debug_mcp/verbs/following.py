@@ -38,7 +38,7 @@ from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.toolset import Answer, Outcome
 from tmux_debug_mcp.vt.rows import Gap, Line
 
-from .answers import DONE, GONE, OTHERWISE, TIMED_OUT, Output, refused
+from .printing import DONE, GONE, OTHERWISE, TIMED_OUT, Output, refused
 from .registry import VERBS
 from .requests import Request, in_verbs
 
