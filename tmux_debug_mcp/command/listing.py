@@ -131,7 +131,7 @@ def _board(lines: list[tuple[str, str]]) -> str:
     room = max(2, rows - 1)  # the cursor is below them
     if len(lines) > room:
         # What asks comes first, with its pane.
-        first = sorted(lines, key=lambda one: one[1] is not _BRIGHT)[: room - 1]
+        first = sorted(lines, key=lambda line: line[1] is not _BRIGHT)[: room - 1]
         lines = [*first, (f"… and {len(lines) - len(first)} more lines", _PLAIN)]
     shown = [look.format(cut_off(line, columns)) for line, look in lines]
     return _HOME + "".join(map(_LINE.format, shown)) + _ERASE_BELOW
@@ -154,10 +154,10 @@ def _lines(here: Surroundings, runtime: str, *, is_all: bool) -> Iterator[tuple[
         taken, reason = meant(servers, here, LOOKS, lambda _server: 0)
     except (NoServerError, WhichServerError) as error:
         reason = error.sentence
-    for server in sorted(servers, key=lambda one: (one is not taken, here.distance(one))):
+    for server in sorted(servers, key=lambda server: (server is not taken, here.distance(server))):
         title = visible(f"{server}" + (f"  used here: {reason}" if server is taken else ""))
         try:
-            panes = sorted(_listed(server), key=lambda one: (not _asks(one), _has_ended(one)))
+            panes = sorted(_listed(server), key=lambda pane: (not _asks(pane), _has_ended(pane)))
         except ServerGoneError:
             yield title, _PLAIN
             yield "    does not answer", _PLAIN

@@ -63,7 +63,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
         raise VerbError(str(error)) from None
     if os.path.isdir(os.path.expanduser(given["cwd"])):
         os.chdir(os.path.expanduser(given["cwd"]))
-        given, values = ({**one, "cwd": ""} for one in (given, values))
+        given, values = ({**options, "cwd": ""} for options in (given, values))
     connection, is_new, remark = _reach(given, values, environ)
     keep = values["keep"]
     connection.send({"want": "keep", "keep": keep})

@@ -79,8 +79,8 @@ class OwnServer:
         """Return the states of panes that are still there, by tmux's ids."""
         targets = {row.tmux_pane for row in rows}
         client = self._engine.host.client
-        panes = [one for one in self._engine.panes if one.client is client]
-        states = await self._engine.states([one for one in panes if one.target in targets])
+        panes = [pane for pane in self._engine.panes if pane.client is client]
+        states = await self._engine.states([pane for pane in panes if pane.target in targets])
         return {pane.target: state for pane, state in states}
 
     async def rename_window(self, row: PaneRow, name: str) -> None:
@@ -187,7 +187,7 @@ class OwnServer:
                 break
             # While a person works in one of them, those beside it can't be ended.
             held = {pane.target for pane in self._engine.panes if pane.keyboard.holder}
-            for other in sorted(inside, key=lambda one: one.tmux_pane not in held):
+            for other in sorted(inside, key=lambda row: row.tmux_pane not in held):
                 with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
                     state = await self._engine.kill(self._pane(other))
         await self._take_sizes()

@@ -198,7 +198,7 @@ class Verbs:
             required = schema.get("required", [])
             words = [
                 *required,
-                *(f"[{one}]" for one in schema["properties"] if one not in required),
+                *(f"[{name}]" for name in schema["properties"] if name not in required),
             ]
             lines.append(" ".join([name, *words]) + "\n")
         return "".join(lines)

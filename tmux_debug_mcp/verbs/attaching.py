@@ -137,7 +137,7 @@ class _Attachment:
         if len(states) == 1:
             self._target = states[0][0].id
         elif states and can_ask:
-            await self._caller.send({"choose": [row_for_people(*one) for one in states]})
+            await self._caller.send({"choose": [row_for_people(*listed) for listed in states]})
             self._target = str((await self._caller.message()).get("pane"))
         else:
             names = ", ".join(pane.name for pane, _ in states) or "none"

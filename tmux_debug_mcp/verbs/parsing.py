@@ -72,7 +72,9 @@ def verb_of(words: Sequence[str]) -> Verb:
 
 def _near(word: str, known: Sequence[str]) -> str:
     """Return the known word that a wrong one resembles, or the only flag that has its letter."""
-    begun = [one for one in known if re.fullmatch("-[a-zA-Z]", word) and one[2] == word[1].lower()]
+    begun = [
+        flag for flag in known if re.fullmatch("-[a-zA-Z]", word) and flag[2] == word[1].lower()
+    ]
     from tmux_debug_mcp.errors import nearest  # noqa: PLC0415  only errors need it
 
     return nearest(word, known) or (begun[0] if len(begun) == 1 else "")

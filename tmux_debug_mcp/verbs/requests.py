@@ -157,7 +157,7 @@ def check_arguments(verb: Verb, arguments: Mapping[str, Any], cwd: str) -> None:
 def in_verbs(text: str, request: Request) -> str:
     """Return a sentence of ours with verbs, flags and words in place of tools and parameters."""
     parameters = parameters_of_tool(request.verb)
-    words = {one.name: one.value for one in parameters if one.is_required}
+    words = {parameter.name: parameter.value for parameter in parameters if parameter.is_required}
 
     def typed(parameter: str) -> str:
         return words.get(parameter) or flag_of(parameter)
