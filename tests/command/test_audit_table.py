@@ -667,7 +667,7 @@ def test_sessions_on_the_page_are_what_happens(shell: Shell, on_path: Path, audi
     sessions = fenced(page, "console")
     parts = [part for session in sessions for part in session.split("$ ") if part]
 
-    assert len(parts) == 4
+    assert len(parts) == 3
     for part in parts:
         line, shown = part.split("\n", 1)
         if "jq" in line and shutil.which("jq") is None:
