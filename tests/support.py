@@ -40,11 +40,11 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.pane_text import PaneText
 from tmux_debug_mcp.logs.seen import read_ends
-from tmux_debug_mcp.logs.text import PaneText
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux import supervisor

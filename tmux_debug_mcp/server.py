@@ -26,9 +26,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.archive import Archive, new_run
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.creation import Origin
 from tmux_debug_mcp.panes.engine import Engine, open_engine
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.arguments import import_validation_soon
 from tmux_debug_mcp.tools.records import Records

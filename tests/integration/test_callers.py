@@ -18,9 +18,9 @@ from support import RUN, Tools, call_in_session, eventually, in_process, python,
 
 from tmux_debug_mcp.audit import AuditError, AuditLog
 from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.panes.caller_session import CallerSession, Shown
 from tmux_debug_mcp.panes.capturing import capture_screen_rows
 from tmux_debug_mcp.panes.engine import Engine, open_engine
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tools.records import Records

@@ -10,8 +10,8 @@ import anyio.lowlevel
 from support import PATIENCE_S, RUN, Tools, call_in_session, eventually, python, texts
 from turns import around_turns
 
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import choose

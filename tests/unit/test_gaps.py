@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.logs.reading import read_forward
 from tmux_debug_mcp.logs.seen import Seen, found_in, read_ends
-from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 
 # Kinds of output that only add to the last line, by their names. Each makes one line or more, given
 # a number, which no other line has, and how long it is.

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, GapNote, Part
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.logs.seen import Frame, Seen, read_ends, read_pieces
-from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt.rows import NOTE, Gap, Line
 

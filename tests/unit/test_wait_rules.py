@@ -11,10 +11,10 @@ from clocks import VirtualClock
 from staging import BLOCKED, PROMPT, READING, SECRET, StagedPane
 
 from tmux_debug_mcp.linux.processes import Stat
+from tmux_debug_mcp.panes.caller_session import CallerSession, Shown
 from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
 from tmux_debug_mcp.panes.observing import since_cursor
 from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report, Shows
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.panes.waiting import Conditions, observe, wait
 from tmux_debug_mcp.vt.echo import Echoes
 

@@ -16,7 +16,7 @@ from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
-from . import agent_file, files, programs, yaml_file
+from . import agent_file, programs, storage, yaml_file
 from .editing import EditError, Slot
 from .table import CLAUDE_CODE, CLIENTS, Homes
 
@@ -220,7 +220,7 @@ class _Setup:
             self._replace(file, after)
             return 0
         is_as_written = before == self._slot.language.put("", self._slot.keys, entry)
-        backup = files.delete(file, None if is_as_written else self._backups)
+        backup = storage.delete(file, None if is_as_written else self._backups)
         kept = f" A backup is in {backup}." if backup else ""
         _print(f"Deleted {self._path}, which contained nothing else.{kept}")
         return 0
@@ -236,12 +236,12 @@ class _Setup:
         sys.stdout.flush()
         sys.stderr.write(f"tmux-debug: {visible(text)}\n")
 
-    def _read(self) -> files.File:
-        return files.read(self._path, self._project)
+    def _read(self) -> storage.File:
+        return storage.read(self._path, self._project)
 
-    def _replace(self, file: files.File, text: str) -> None:
-        backup = files.write(file, text, self._backups)
-        sys.stdout.write(files.diff(self._path, file.text, text))
+    def _replace(self, file: storage.File, text: str) -> None:
+        backup = storage.write(file, text, self._backups)
+        sys.stdout.write(storage.diff(self._path, file.text, text))
         kept = f" A backup is in {backup}." if backup else ""
         _print(f"\nWrote {self._path}.{kept}")
 

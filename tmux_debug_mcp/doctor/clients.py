@@ -16,7 +16,7 @@ from typing import Any
 
 from tmux_debug_mcp.clients import programs
 from tmux_debug_mcp.clients.editing import EditError, UneditedError
-from tmux_debug_mcp.clients.files import read_data, text_of
+from tmux_debug_mcp.clients.storage import read_data, text_of
 from tmux_debug_mcp.clients.table import CLIENTS, ConfigFile, Homes
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OPTIONS, OptionError, checked, parse_all

@@ -30,8 +30,8 @@ from tmux_debug_mcp.vt.sequences import ANSWERED, only_appends, unfinished_chara
 from . import excerpts
 from .log import Log
 from .pacing import pieces
+from .pane_text import PIECE_BYTES
 from .positioning import blank_transcript, reading_transcript
-from .text import PIECE_BYTES
 
 # A program may print little text in many bytes, as progress bars do. One call reads this much.
 MAX_READ_BYTES = 1 << 20

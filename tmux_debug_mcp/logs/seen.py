@@ -13,7 +13,7 @@ from tmux_debug_mcp.vt.rows import NOTE, Event, Gap, Line, Screen, text_of
 
 from .excerpts import KEPT_CHARACTERS, Excerpt, Part
 from .log import Log
-from .text import PIECE_BYTES, PaneText
+from .pane_text import PIECE_BYTES, PaneText
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ from tmux_debug_mcp.vt.sequences import CONTROLS
 from tmux_debug_mcp.vt.steps import Keystrokes
 
 from .looking.activity import Awaits, Snapshot, awaited, prompting
-from .looking.terminal import Terminal
+from .looking.pane_terminal import Terminal
 from .place import PaneId, Place
 
 # After these keys, a shell's line is empty.

@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
+from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.logs.reading import end_of_line
 from tmux_debug_mcp.logs.seen import Seen
-from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.echo import rows_without_typed
 from tmux_debug_mcp.vt.marks import with_commands
 
+from .caller_session import CallerSession
 from .capturing import capture_screen_rows
 from .keyboard import Sent
 from .looking.activity import Snapshot
 from .pane import Pane
-from .sessions import CallerSession
 
 # The log is matched in slices, so at most this much output is shown after a match.
 SLICE_BYTES = 4096

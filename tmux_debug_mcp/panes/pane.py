@@ -34,8 +34,8 @@ from tmux_debug_mcp.vt.printable import plain_name
 from .creation import NewPane
 from .keyboard import Keyboard
 from .looking.activity import Activity, Awaits, prompting
+from .looking.pane_terminal import Terminal
 from .looking.state import State, ended_state
-from .looking.terminal import Terminal
 from .place import PaneId, Place, wait_for_exit
 from .ports import Ports
 from .shells.dialects import Shell

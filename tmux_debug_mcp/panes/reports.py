@@ -31,12 +31,12 @@ from tmux_debug_mcp.logs.seen import Frame, Seen, found_in, in_pairs
 from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt.captured import ScreenRows
 
+from .caller_session import NOTHING_SHOWN, Shown, ShownScreen
 from .capturing import capture_screen_rows
 from .looking.activity import Activity
 from .looking.state import State
 from .observing import Observation
 from .pane import Pane, ScreenAt
-from .sessions import NOTHING_SHOWN, Shown, ShownScreen
 
 # Limits for the text of an observation: if a condition was given, if none was, and for each further
 # step of keys.

@@ -20,11 +20,11 @@ from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 from tmux_debug_mcp.turns import next_turn
 
+from .caller_session import CallerSession
 from .looking.activity import Awaits
 from .observing import SLICE_BYTES, Observation
 from .pane import Pane
 from .reports import Reason, Report, Shows, report
-from .sessions import CallerSession
 from .watching import Later, Moment, Need, at_rest, until
 
 # Begins the observation of a wait, given its pane and its patterns.

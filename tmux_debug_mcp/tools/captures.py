@@ -12,12 +12,12 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import LogLine, last_lines_at, read_forward, read_screen
 from tmux_debug_mcp.logs.searching import lines_around, search
+from tmux_debug_mcp.panes.caller_session import CallerSession, Shown, ShownScreen
 from tmux_debug_mcp.panes.capturing import capture_screen_rows
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown, ShownScreen
 
 from .arguments import MAX_TEXT_LINES
 from .debug_arguments import LAST_LINES, MATCHING_LINES, CapturePane

@@ -15,8 +15,9 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.logs.matching import Matcher, compiled
+from tmux_debug_mcp.logs.pane_text import PaneText
 from tmux_debug_mcp.logs.seen import read_ends
-from tmux_debug_mcp.logs.text import PaneText
+from tmux_debug_mcp.panes.caller_session import CallerSession, Shown
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import is_shown
@@ -34,7 +35,6 @@ from tmux_debug_mcp.panes.reports import (
 )
 from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import Sending, send
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.panes.sizing import given_size, resize
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, observe, wait
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS

@@ -11,13 +11,13 @@ from typing import Any
 
 from tmux_debug_mcp.errors import head
 from tmux_debug_mcp.logs.excerpts import Excerpt, joined
+from tmux_debug_mcp.panes.caller_session import Shown
 from tmux_debug_mcp.panes.engine import is_listed
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable, shown_name
 from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report
-from tmux_debug_mcp.panes.sessions import Shown
 from tmux_debug_mcp.panes.waiting import Conditions
 
 from .toolset import Answer, ask_a_person, came_out, run_remark

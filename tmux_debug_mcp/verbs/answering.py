@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, ToolError
+from tmux_debug_mcp.panes.caller_session import CallerSession, Shown
 from tmux_debug_mcp.panes.creation import Origin
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.sockets.choosing import MAKES
 from tmux_debug_mcp.sockets.listener import (
     Caller,

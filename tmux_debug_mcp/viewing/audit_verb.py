@@ -21,8 +21,8 @@ from .audits import AuditFile, Damage, Growth, Record, merged
 from .columns import has_styles
 from .filters import Filter, PaneNames, time_of, tools_of
 from .logs import kept_casts
+from .outputs import JsonOutput, Output, PlainOutput, TableOutput
 from .page import write
-from .table import JsonOutput, Output, PlainOutput, TableOutput
 
 _Audits = Iterable[Iterator[Record | Damage]]
 
