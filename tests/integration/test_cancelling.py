@@ -153,7 +153,7 @@ class Callers:
             locks |= {
                 f"{pane.id} lock": pane.keyboard.lock,
                 f"{pane.id} sequence": pane.keyboard.sequence,
-                f"{pane.id} turns": pane.jobs.turns,
+                f"{pane.id} turns": pane.jobs.lock,
             }
         held = [name for name, lock in locks.items() if lock.locked()]
         return held + [f"{pane.id} is watched" for pane in engine.panes if pane.subscribers]

@@ -2,7 +2,7 @@
 
 `log` is the file, `timing` when it grew; `events` wakes who waits for it, `retention` trims it.
 `reading` (as text, in any direction), `searching` and `matching` (what is new, for waits) read it;
-`positioning` finds the state of a terminal at a cursor, `pacing` leaves others time. `archive`
-keeps logs for later servers. `excerpts` cuts what is too long for a result. A log knows cursors and
-terminal sizes, but not panes or processes.
+`positioning` finds the state of a terminal at a cursor. `archive` keeps logs for later servers.
+`excerpts` cuts what is too long for a result. A log knows cursors and terminal sizes, but not panes
+or processes.
 """

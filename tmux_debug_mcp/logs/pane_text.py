@@ -9,13 +9,12 @@ import itertools
 from collections.abc import Sequence
 from typing import Self
 
-from tmux_debug_mcp.turns import next_turn
+from tmux_debug_mcp.turns import next_turn, pieces
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
 from tmux_debug_mcp.vt.rows import EMPTY_LINE, Event, Gap, Line, annotated
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
-from .pacing import pieces
 from .positioning import moving_transcript, reading_transcript, transcript_from
 
 # How much is read in one go if nothing is matched.

@@ -7,7 +7,7 @@ these. They are derived from the bytes before the cursor, as far back as nearly 
 import copy
 import re
 
-from tmux_debug_mcp.turns import next_turn
+from tmux_debug_mcp.turns import next_turn, pieces
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 from tmux_debug_mcp.vt.sequences import (
     MAX_HELD_BYTES,
@@ -18,7 +18,6 @@ from tmux_debug_mcp.vt.sequences import (
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Known, Log
-from .pacing import pieces
 
 # How far back to look for what the screen shows: in lines, and where a program moves to places. And
 # for the line editor and the character sets.

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tmux_debug_mcp.turns import next_turn
+from tmux_debug_mcp.turns import next_turn, pieces
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
     FILES,
@@ -29,7 +29,6 @@ from tmux_debug_mcp.vt.sequences import ANSWERED, only_appends, unfinished_chara
 
 from . import excerpts
 from .log import Log
-from .pacing import pieces
 from .pane_text import PIECE_BYTES
 from .positioning import blank_transcript, reading_transcript
 

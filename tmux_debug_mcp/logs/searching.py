@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tmux_debug_mcp.turns import Turns, next_turn
+from tmux_debug_mcp.turns import Turns, next_turn, pieces, work_of
 from tmux_debug_mcp.vt.marks import (
     FILES,
     MAX_MARK_BYTES,
@@ -26,7 +26,6 @@ from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
-from .pacing import pieces, work_of
 from .positioning import sequence_at
 from .reading import LogLine, lines_at
 

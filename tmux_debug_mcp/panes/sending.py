@@ -90,14 +90,14 @@ async def send(
     async with contextlib.AsyncExitStack() as stack:
         # Interrupts may come between the steps of another call.
         if not all(step.interrupts for step in steps):
-            turn = pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s))
-            await stack.enter_async_context(turn)
+            sequence = pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s))
+            await stack.enter_async_context(sequence)
         if resize:
             await _resize(pane, resize, sending, matcher)
         before: Snapshot | None = None
         for number, step in enumerate(steps):
             readers: Readers | None = None
-            # The first one has waited for the turn of this call, too.
+            # The time of the first step includes the wait for the calls before.
             deadline = (pane.clock.now() if number else begin) + timeout_s
             try:
                 if is_secret and step.text:

@@ -37,7 +37,7 @@ from tmux_debug_mcp.vt.steps import INTERRUPT
 
 from .elsewhere import last_line, opens_at, passes_keys_on
 
-# How many calls may wait for their turn in one pane.
+# How many calls may wait for the shell of one pane.
 MAX_WAITING = 16
 MAX_INTERRUPTS = 2
 # The most that the grace periods of all interrupts take together, for descriptions of tools.
@@ -48,27 +48,27 @@ _PS2 = re.compile(r"[a-z ]*>|")
 
 
 @asynccontextmanager
-async def turn(pane: Pane, timeout_s: float = math.inf) -> AsyncIterator[None]:
-    """Wait for the calls that came before, and keep the pane for the block.
+async def reserved_shell(pane: Pane, timeout_s: float = math.inf) -> AsyncIterator[None]:
+    """Wait for the calls that came before, and reserve the pane's shell for the block.
 
     Raises:
-        BusyError: This call's turn does not come within the timeout.
+        BusyError: Another call still has the shell at the timeout.
         LimitReachedError: Too many calls wait.
     """
-    turns = pane.jobs.turns
-    if turns.statistics().tasks_waiting >= MAX_WAITING:
+    lock = pane.jobs.lock
+    if lock.statistics().tasks_waiting >= MAX_WAITING:
         raise LimitReachedError(
             f"{MAX_WAITING} calls are already waiting for this terminal. Wait for their "
             "answers first."
         )
-    if not await acquire(turns, pane.clock, timeout_s):
+    if not await acquire(lock, pane.clock, timeout_s):
         if pane.jobs.last:
             raise _busy(pane, pane.jobs.last)
         raise BusyError(pane.id, "another call", timeout_s)
     try:
         yield
     finally:
-        turns.release()
+        lock.release()
 
 
 def _busy(pane: Pane, job: Job) -> BusyError:

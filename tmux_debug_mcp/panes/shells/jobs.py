@@ -344,7 +344,7 @@ class Jobs:
         outer: Those that started the shells in which later ones run, the outermost first.
         unreported: One whose call returned before its end; a later result reports that.
         ending: How the last of those ended.
-        turns: Held by the call whose turn it is to give jobs.
+        lock: Held by the call that gives jobs to the shell.
         commands: The last 1,000 commands, each on one line, by the names of their files.
     """
 
@@ -353,7 +353,7 @@ class Jobs:
         self.outer: list[Job] = []
         self.unreported: Job | None = None
         self.ending: RunEnding | None = None
-        self.turns = anyio.Lock()
+        self.lock = anyio.Lock()
         self._made = 0
         self.commands: dict[str, str] = {}
 
