@@ -53,7 +53,7 @@ class Times:
     drain_s: float = 1.0
 
     # A socket that isn't found open in a pane's processes for this long is not the pane's.
-    settled_s: float = 1.0
+    foreign_socket_s: float = 1.0
 
     # A new pane.
     # Time for a new pane to come to rest before its call returns, so that the call can report a

@@ -312,10 +312,10 @@ class Given:
     def is_done(self) -> bool:
         return self.has_end_mark() and self.is_closed()
 
-    def settle(self) -> None:
+    def conclude(self) -> None:
         pass
 
-    remove = settle
+    remove = conclude
     start = code_before = None
 
 

@@ -187,12 +187,12 @@ class Log:
             with open(fd, "rb") as file:
                 self.timing.read(file.read(MAX_TIMING_BYTES).decode(errors="replace"))
 
-    def keep_timing(self, *, is_settled: bool = True) -> None:
+    def keep_timing(self, *, is_quiet: bool = True) -> None:
         """Write to the file beside the log what was noted of its growth, if there is one.
 
-        That is all if the log `is_settled`: it may not grow for a long time.
+        That is all if the log `is_quiet`: it may not grow for a long time.
         """
-        entries = self.timing.entries(is_settled=is_settled) if self._keeps_timing else ""
+        entries = self.timing.entries(is_quiet=is_quiet) if self._keeps_timing else ""
         if not entries:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -124,10 +124,10 @@ class Retention:
         keep_bytes = fair_share(sizes, MAX_LOG_BYTES, MAX_LOGS_BYTES)
         for log in logs:
             log.trim(keep_bytes)
-        is_settled = self._clock.now() - self._grew_at > self._clock.times.max_look_s
+        is_quiet = self._clock.now() - self._grew_at > self._clock.times.max_look_s
         for log in logs & (self._untrimmed | self._polled):
-            log.keep_timing(is_settled=is_settled)
-        if is_settled:
+            log.keep_timing(is_quiet=is_quiet)
+        if is_quiet:
             self._untrimmed.clear()
         else:
             self._has_grown.set()  # once more, for the last of it

@@ -28,8 +28,8 @@ _MAX_NOTES = 1 << 15
 # them, so a program that prints all day has some 110,000.
 _ENTRY_S = 0.005
 _ENTRIES_UNTIL_DOUBLED = 10_000
-# After so many entries, none is made only because the log is settled.
-_MAX_SETTLED = 100_000
+# After so many entries, none is made only because the log is quiet.
+_MAX_FOR_QUIET = 100_000
 # How much of a file is read. Anybody may have written it.
 MAX_TIMING_BYTES = 8 << 20
 # Times after this, in the year 5138, are invalid; twice this is before the year 10000.
@@ -133,12 +133,12 @@ class Timing:
         self._last_s += delay_s
         return delay_s
 
-    def entries(self, *, is_settled: bool = True) -> str:
+    def entries(self, *, is_quiet: bool = True) -> str:
         """Return the entries for the file that are new since the last call.
 
-        They go up to the last note if the log `is_settled`: it may not grow for a long time.
+        They go up to the last note if the log `is_quiet`: it may not grow for a long time.
         """
-        if is_settled and self.sizes and self._entered < _MAX_SETTLED:
+        if is_quiet and self.sizes and self._entered < _MAX_FOR_QUIET:
             self._enter(self.times[-1], self.sizes[-1])
         entries, self._entries = self._entries, []
         return "".join(entries)

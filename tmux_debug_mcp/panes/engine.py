@@ -24,7 +24,7 @@ from tmux_debug_mcp.errors import (
     PaneNotFoundError,
     StorageError,
 )
-from tmux_debug_mcp.linux import memory, processes
+from tmux_debug_mcp.linux import own_process, processes
 from tmux_debug_mcp.linux.sockets import End, Listeners
 from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.logs.archive import Archive, Entry
@@ -387,7 +387,7 @@ class Engine:
             self._panes = {one.id: one for one in panes}
             raise
         if not self._panes:
-            memory.give_back()
+            own_process.give_back_memory()
         return ended
 
     def at_end(self, finish: Callable[[], None]) -> None:

@@ -417,7 +417,7 @@ class Pane:
         self._drained_wait = wait
         self.is_log_late = False
         if closed_job:
-            closed_job.settle()
+            closed_job.conclude()
         return True
 
     async def drain_prompt(self) -> None:
@@ -530,7 +530,7 @@ class Pane:
         Its end mark, if it printed one, is in the log after a drain.
         """
         job = self.jobs.unreported
-        if job is None or job.is_settled:
+        if job is None or job.is_concluded:
             return None
         has_begun = job.has_begun()  # before it is seen to be closed, else it may just begin
         if not job.is_closed():
@@ -543,7 +543,7 @@ class Pane:
             return job if is_back else None
         # A shell that is slow to open the script seems to have closed it.
         if job.runtime_s > self.clock.times.take_s and job.cancel():
-            job.settle()
+            job.conclude()
         return None
 
     def leave_run(self, job: Job) -> None:
@@ -554,8 +554,8 @@ class Pane:
     def run_ending(self) -> RunEnding | None:
         """Return how the last run ended whose call returned before its end; None if none has."""
         job = self.jobs.unreported
-        if job is not None and (job.is_settled or job.is_done() or self._ended):
-            job.settle()
+        if job is not None and (job.is_concluded or job.is_done() or self._ended):
+            job.conclude()
             self.jobs.unreported = None
             job.remove()
             outcome = self._outcome(job)

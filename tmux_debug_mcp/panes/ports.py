@@ -3,8 +3,8 @@
 The kernel lists all listening sockets at once. Finding out whose they are means reading the open
 files of processes, which takes as long for each pane. So each pane remembers which sockets are not
 its own: those that were seen before it was made, and those that it has not had for
-`Times.settled_s`. A look reads at most 1,024 descriptors, and the next one goes on from there: a
-pane may have 100,000. Until all were read, nothing is said of what was not found.
+`Times.foreign_socket_s`. A look reads at most 1,024 descriptors, and the next look goes on from
+there: a pane may have 100,000. Until all were read, nothing is said of what was not found.
 """
 
 import re
@@ -87,7 +87,7 @@ class Ports:
         self._own: dict[int, tuple[int, int]] = {}
         # When a socket was first found not to be the pane's.
         self._missed_at: dict[int, float] = {}
-        self._settled_version = before
+        self._searched_version = before
         self._search: _Search | None = None
 
     def ends(self, listening: Sequence[End] | None = None) -> list[End]:
@@ -100,8 +100,8 @@ class Ports:
         for inode, holder in list(self._own.items()):
             if sockets.socket_at(*holder) != inode:
                 del self._own[inode]
-                self._settled_version = -1  # another process may have it
-        if self._listeners.version != self._settled_version:
+                self._searched_version = -1  # another process may have it
+        if self._listeners.version != self._searched_version:
             self._find_own({end.inode for end in listening})
         if not self._own:
             return []
@@ -110,13 +110,13 @@ class Ports:
     def _find_own(self, listening: set[int]) -> None:
         """Go on finding out which of the listening sockets are the pane's."""
         now = self._clock.now()
-        settled_before = now - self._clock.times.settled_s
+        foreign_before = now - self._clock.times.foreign_socket_s
         if self._search is None:
             unknown = {
                 inode
                 for inode in listening - self._own.keys()
                 if self._listeners.since(inode) > self._before
-                and self._missed_at.get(inode, now) >= settled_before
+                and self._missed_at.get(inode, now) >= foreign_before
             }
             self._search = _Search(self._listeners.version, unknown, self._descriptors())
         search = self._search
@@ -133,7 +133,7 @@ class Ports:
             if inode in missed or inode in self._missed_at
         }
         if not missed:
-            self._settled_version = search.version
+            self._searched_version = search.version
 
     def _descriptors(self) -> Iterator[tuple[int, int, int]]:
         """Yield the processes of the pane, each with its descriptors and their sockets or 0."""

@@ -69,7 +69,7 @@ def shown_name(pane: Readable) -> str:
     return f"{pane.id} '{pane.name}'" if " " in pane.name else f"{pane.id} {pane.name}"
 
 
-async def settled_state(pane: Readable) -> State:
+async def confirmed_state(pane: Readable) -> State:
     """Return a pane's state. If the program may be at rest, first find out whether it is.
 
     Only if it is, the state says what it is blocked on. A single look can't tell how long the
@@ -89,7 +89,7 @@ async def settled_state(pane: Readable) -> State:
     last: Activity | None = None
     works = 0
 
-    def is_settled(moment: Moment) -> bool | Need | None:
+    def is_certain(moment: Moment) -> bool | Need | None:
         nonlocal last, works
         activity = moment.activity
         if activity is not last:
@@ -98,7 +98,7 @@ async def settled_state(pane: Readable) -> State:
         return works > 1 or at_rest(moment)
 
     if not activity.is_at_rest:
-        await until(pane, is_settled, clock.now() + 2 * quiet_s)
+        await until(pane, is_certain, clock.now() + 2 * quiet_s)
         state = await pane.state()
     until_s = clock.now() + 2 * quiet_s
     while pane.terminal.is_blocked_soon and clock.now() < until_s:
@@ -107,18 +107,18 @@ async def settled_state(pane: Readable) -> State:
     return state
 
 
-async def settled_states(states: Sequence[tuple[Pane, State]]) -> list[tuple[Pane, State]]:
-    """Return panes with these states, or settled ones where these don't say what is waited for."""
-    settled = dict(states)
+async def confirmed_states(states: Sequence[tuple[Pane, State]]) -> list[tuple[Pane, State]]:
+    """Return panes with these states, or confirmed ones where these don't say what is awaited."""
+    confirmed = dict(states)
 
-    async def settle(pane: Pane) -> None:
-        settled[pane] = await settled_state(pane)
+    async def confirm(pane: Pane) -> None:
+        confirmed[pane] = await confirmed_state(pane)
 
     async with anyio.create_task_group() as tasks:
         for pane, state in states:
             if state.is_running and not (state.awaits or state.blocked_on):
-                tasks.start_soon(settle, pane)
-    return list(settled.items())
+                tasks.start_soon(confirm, pane)
+    return list(confirmed.items())
 
 
 async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: bool = False) -> str:

@@ -424,7 +424,7 @@ async def _wait_for_readers(
     await pane.check_running()
     times = pane.clock.times
 
-    def is_settled(activity: Activity, _: float) -> bool:
+    def is_decided(activity: Activity, _: float) -> bool:
         if activity.awaits is Awaits.HIDDEN_INPUT:
             return True
         # It awaits something else, and does nothing before that.
@@ -432,7 +432,7 @@ async def _wait_for_readers(
         is_quiet = activity.inactive_s >= times.quiet_s
         return activity.only_awaits and does_nothing_else and is_quiet
 
-    activity = await _wait_until(pane, is_settled, timeout_s, observation)
+    activity = await _wait_until(pane, is_decided, timeout_s, observation)
     if activity.awaits is Awaits.HIDDEN_INPUT:
         return readers_of(activity.snapshot)
     if activity.shell:

@@ -17,7 +17,7 @@ from tmux_debug_mcp.panes.capturing import capture_screen_rows
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
+from tmux_debug_mcp.panes.readable import Readable, confirmed_state, last_lines
 
 from .arguments import MAX_TEXT_LINES
 from .debug_arguments import LAST_LINES, MATCHING_LINES, CapturePane
@@ -77,7 +77,7 @@ def _check(arguments: CapturePane) -> None:
 
 async def _last_lines(pane: Readable, session: CallerSession, arguments: CapturePane) -> Answer:
     # The state first: if it says that the program has ended, the capture includes its last line.
-    state = await settled_state(pane)
+    state = await confirmed_state(pane)
     lines = min(arguments.lines or LAST_LINES, MAX_TEXT_LINES)
     is_coloured = arguments.view == "ansi"
     text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=is_coloured)
@@ -94,7 +94,7 @@ async def _last_lines(pane: Readable, session: CallerSession, arguments: Capture
 
 async def _screen(pane: Readable, session: CallerSession) -> Answer:
     """Return the rows of the screen as a person sees them, or saw them if the pane is gone."""
-    state = await settled_state(pane)
+    state = await confirmed_state(pane)
     run = session.news(pane)
     size = screen_remark((pane.log.columns, pane.log.rows))
     if isinstance(pane, Pane):
@@ -117,7 +117,7 @@ def _all_rows(rows: Sequence[str], height: int) -> Excerpt:
 async def _since(
     pane: Readable, session: CallerSession, arguments: CapturePane, since: int
 ) -> Answer:
-    state = await settled_state(pane)
+    state = await confirmed_state(pane)
     await pane.ensure_log_writer()
     await check_cursor(pane, since)
     end = max(since, state.cursor)
@@ -143,7 +143,7 @@ async def _matching(
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
     most = min(arguments.lines or MATCHING_LINES, MAX_TEXT_LINES)
-    state = await settled_state(pane)
+    state = await confirmed_state(pane)
     await check_cursor(pane, since)
     context = arguments.context or 0
     found = await search(pane.log, since, state.cursor, expression, most, context)
@@ -190,7 +190,7 @@ async def _in_order(
         panes: dict[Readable, str] = {}
         for name in names:
             panes.setdefault(await stack.enter_async_context(engine.open_readable(name)), name)
-        states = {pane: await settled_state(pane) for pane in panes}
+        states = {pane: await confirmed_state(pane) for pane in panes}
         ends = {pane: state.cursor for pane, state in states.items()}
         excerpt, remarks = await _merged(panes, ends, arguments, engine.clock.ahead())
     shown = {pane: Shown(run=session.news(pane)) for pane in panes}

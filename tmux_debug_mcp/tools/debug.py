@@ -23,7 +23,7 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import is_shown
 from tmux_debug_mcp.panes.observing import Observation, since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import settled_states
+from tmux_debug_mcp.panes.readable import confirmed_states
 from tmux_debug_mcp.panes.reports import (
     MAX_ASKED_CHARACTERS,
     MAX_UNASKED_CHARACTERS,
@@ -420,7 +420,7 @@ async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:
     READS,
 )
 async def list_panes(engine: Engine) -> Answer:
-    rows = [row(pane, state) for pane, state in await settled_states(await engine.listed())]
+    rows = [row(pane, state) for pane, state in await confirmed_states(await engine.listed())]
     rows.sort(key=has_ended)
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])

@@ -18,7 +18,7 @@ import anyio
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError, ToolError, first_of
-from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.linux.own_process import user_name
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.options import value_of
 from tmux_debug_mcp.panes.capturing import capture, capture_rows, capture_screen

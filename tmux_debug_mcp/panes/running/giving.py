@@ -321,6 +321,6 @@ async def last_exit_code(pane: Pane, job: FileJob) -> int | None:
             return Need.DRAIN if moment.is_drained is None else True
 
         await until(pane, is_done, pane.clock.now() + times.interrupt_s)
-    asked.settle()
+    asked.conclude()
     asked.remove()
     return asked.code_before

@@ -396,7 +396,7 @@ async def _follow_job(pane: Pane, job: FileJob | TypedJob, deadline: float) -> R
         rule = EndOfJob(pane, job, deadline)
     reason, state, interrupted = await _follow(pane, rule, job)
     if not reason.leaves_command:
-        job.settle()
+        job.conclude()
     start, end = _output_range(pane.log, job, reason, state)
     exit_code = await _exit_code(pane, job, reason, state)
     if reason is Reason.GIVEN_UP and exit_code == _INTERRUPTED:

@@ -29,7 +29,7 @@ import anyio
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import StorageError
-from tmux_debug_mcp.linux import limits, processes
+from tmux_debug_mcp.linux import own_process, processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, encoded, one_line
@@ -83,10 +83,10 @@ class Job:
             the log was trimmed before the mark there was read.
         end: The cursor where the output ends, None before that.
         next_from: The cursor where the shell was given the next job, None before that.
-        exit_code: The command's exit code; None before it is settled, or if it is not known.
+        exit_code: The command's exit code; None before it is concluded, or if it is not known.
         code_before: The exit code of the shell's last command before this one, None until the mark
             at `start` is read, or if there are several.
-        is_settled: The shell is done with the script, and what it printed for the job is known.
+        is_concluded: The shell is done with the script, and what it printed for the job is known.
     """
 
     def __init__(self, command: str, shell: Shell | Door, log: Log, key: str, clock: Clock) -> None:
@@ -98,7 +98,7 @@ class Job:
         self.next_from: int | None = None
         self.exit_code: int | None = None
         self.code_before: int | None = None
-        self.is_settled = False
+        self.is_concluded = False
         self._begin_marks = self._end_marks = 0
         self._code = 0  # in the newest end mark
         self._clock = clock
@@ -122,7 +122,7 @@ class Job:
     def has_end_mark(self) -> bool:
         """Search the new part of the log for marks; return whether there is one of the end."""
         size = self._log.size
-        while not self.is_settled and self._position < size:
+        while not self.is_concluded and self._position < size:
             start = max(self._position, self._log.kept_from)
             if start > self._position and self.start is None:
                 # The mark was most likely trimmed. If it wasn't, it is still to come.
@@ -156,12 +156,12 @@ class Job:
         """Return whether the command has ended, as a mark and the kernel say."""
         return self.has_end_mark() and self.is_closed()
 
-    def settle(self) -> None:
+    def conclude(self) -> None:
         """Take as known what the log has of the job, with which the shell is done."""
         if self.has_end_mark() and self._end_marks == 1:
             # Some shells keep the previous exit code if a file contains no command.
             self.exit_code = 0 if self._is_empty else self._code
-        self.is_settled = True
+        self.is_concluded = True
 
     def has_begun(self) -> bool:
         """Return whether the shell may have begun the command: False is certain at this moment."""
@@ -312,9 +312,9 @@ class TypedJob(Job):
         self.is_aborted = nonce == self._abort
         return self.is_aborted or super()._is_of_end(nonce)
 
-    def settle(self) -> None:
+    def conclude(self) -> None:
         """Take as known what the log has of the job, with which the shell is done."""
-        super().settle()
+        super().conclude()
         if self.exit_code is not None and self.exit_code > _MAX_EXIT_CODE:  # of ksh and yash
             self.exit_code = processes.signal_exit_code(self.exit_code & _SIGNAL_BITS)
 
@@ -401,6 +401,6 @@ def _free_fd(pid: int) -> int:
     If none is free, return 3; the shell replaces what is open there while the script runs.
     """
     taken = set(processes.open_files(pid))
-    highest = min(_HIGHEST_FD, limits.open_files_limit_of(pid) - 1)
+    highest = min(_HIGHEST_FD, own_process.open_files_limit_of(pid) - 1)
     free = (number for number in range(highest, _LOWEST_FD, -1) if str(number) not in taken)
     return next(free, _LOWEST_FD)
