@@ -14,7 +14,7 @@ from staging import BLOCKED, BUSY, LINES, PROMPT, READING, SECRET, StagedPane
 from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.logs.matching import MatchReason
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
-from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot, Waiting
+from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot, WaitKind
 from tmux_debug_mcp.panes.looking.state import ended_state
 from tmux_debug_mcp.panes.prompts import AtPrompt
 from tmux_debug_mcp.panes.reports import Reason
@@ -430,7 +430,7 @@ def test_shell_that_was_replaced_is_told_when_its_pane_goes_on(
     assert rule(replace(later, now=10.6)) is Reason.REPLACED
 
 
-STARTING = replace(PROMPT, waiting=Waiting.NONE, shell_waiting=Waiting.NONE)
+STARTING = replace(PROMPT, waiting=WaitKind.NONE, shell_waiting=WaitKind.NONE)
 
 
 @pytest.mark.parametrize(

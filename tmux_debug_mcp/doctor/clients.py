@@ -22,7 +22,7 @@ from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OPTIONS, OptionError, checked, parse_all
 
 from .probe import Answers, Complaint, Trial, environment
-from .report import Finding, Verdict, ok, problem, shown, warning
+from .report import Finding, Severity, ok, problem, shown, warning
 
 _NAME = "tmux-debug"
 _SET_UP = "To give it this server: tmux-debug config CLIENT --write"
@@ -87,13 +87,13 @@ class Clients:
         found = [*self.findings]
         for ((words, _), entries), outcome in zip(self._commands.items(), outcomes, strict=True):
             if isinstance(outcome, Complaint) and outcome == own:
-                state, advice = Verdict.OK, ""
+                state, advice = Severity.OK, ""
                 text = "can be judged only when a server works here"
             elif isinstance(outcome, str):
-                state, text = Verdict.PROBLEM, f"does not work. {outcome}"
+                state, text = Severity.PROBLEM, f"does not work. {outcome}"
                 advice = f"See what it says: {shlex.join(words)} </dev/null"
             else:
-                state, advice = Verdict.OK, ""
+                state, advice = Severity.OK, ""
                 text = f"works: version {outcome.version}, {outcome.tools} tools"
             found += [Finding(one.client, state, f"{one} {text}", advice) for one in entries]
         return sorted(found, key=lambda finding: finding.name)
@@ -123,7 +123,7 @@ def read(environ: Mapping[str, str]) -> tuple[list[ConfiguredServer], list[Findi
         program = shutil.which(name, path=environ.get("PATH"))
         if program and not own:
             text = f"{program}, not set up for this server"
-            found.append(Finding(name, Verdict.OK, text, _SET_UP))
+            found.append(Finding(name, Severity.OK, text, _SET_UP))
         entries += [one for one in own if isinstance(one, ConfiguredServer)]
         found += [one for one in own if isinstance(one, Finding)]
     return entries, found

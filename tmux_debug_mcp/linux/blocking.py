@@ -105,7 +105,7 @@ _LIVING = 0xFFFFFFFF & ~(1 << 6)
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class Blockage:
     """What a program is blocked on, or merely waits for.
 
     Attributes:
@@ -180,7 +180,7 @@ def blocked_on(
     *,
     is_for_group: bool = False,
     is_inside: bool = False,
-) -> Blocked | None:
+) -> Blockage | None:
     """Return what a process is blocked on, None if it runs or if we can't be sure.
 
     Args:
@@ -198,7 +198,7 @@ def blocked_on(
         return None
     spent = [(thread, seen) for thread, (_, seen) in look.calls.items()]
     is_usual = _Fact.USUAL in wait.facts
-    return Blocked(wait.text, is_usual, frozenset(look.groups), (*spent, *look.stopped.items()))
+    return Blockage(wait.text, is_usual, frozenset(look.groups), (*spent, *look.stopped.items()))
 
 
 def _plain_wait(text: str) -> _Wait:
@@ -386,7 +386,7 @@ class _Look:
             return files.connect(arguments[0])
         if name in calls.FILE_WAITS:
             files.check_number()
-            waited = calls.awaited(pid, thread, self.calls[pid, thread][0]) or calls.Awaited()
+            waited = calls.awaited(pid, thread, self.calls[pid, thread][0]) or calls.WakeCondition()
             return files.among([*waited.files], has_timeout=waited.timeout_s < math.inf)
         if name == "flock" or (name == "fcntl" and arguments[1] in _LOCKING):
             return files.lock(arguments[0])

@@ -121,7 +121,7 @@ class SystemCall(NamedTuple):
     is_running: bool = False
 
 
-class Awaited(NamedTuple):
+class WakeCondition(NamedTuple):
     """What ends a call, besides signals.
 
     Attributes:
@@ -196,7 +196,7 @@ def memory(pid: int, address: int, size: int) -> bytes:
         os.close(fd)
 
 
-def awaited(pid: int, thread: str, call: SystemCall) -> Awaited | None:
+def awaited(pid: int, thread: str, call: SystemCall) -> WakeCondition | None:
     """Return what ends the call that a thread is in, or None if we don't know of such a call.
 
     A call without files ends by a signal, the timeout, or an act of another thread.
@@ -204,24 +204,24 @@ def awaited(pid: int, thread: str, call: SystemCall) -> Awaited | None:
     match call.name:
         case "read" | "readv":
             fd, _buffer, count, *_ = call.arguments
-            return Awaited([(fd & _INT, INPUT)], reads_a_byte=count == 1)
+            return WakeCondition([(fd & _INT, INPUT)], reads_a_byte=count == 1)
         case "poll" | "ppoll" | "restarted_poll":
             address, count, timeout, *_ = call.arguments
-            return Awaited(list(polled(pid, address, count)), _timeout_s(pid, call, timeout))
+            return WakeCondition(list(polled(pid, address, count)), _timeout_s(pid, call, timeout))
         case "select" | "pselect6":
             count, reading, writing, failing, timeout, *_ = call.arguments
             sets = (reading, INPUT), (writing, OUTPUT), (failing, 0)
             files = [(fd, mask) for bits, mask in sets for fd in selected(pid, count, bits)]
-            return Awaited(files, _timeout_s(pid, call, timeout))
+            return WakeCondition(files, _timeout_s(pid, call, timeout))
         case "epoll_wait" | "epoll_pwait" | "epoll_pwait2":
             instance, _events, _count, timeout, *_ = call.arguments
             # A thread may have its own table of files: clone(2) without CLONE_FILES, unshare(2).
             files = list(epolled(f"/proc/{pid}/task/{thread}", instance & _INT))
-            return Awaited(files, _timeout_s(pid, call, timeout))
+            return WakeCondition(files, _timeout_s(pid, call, timeout))
         case "futex":
-            return Awaited(timeout_s=_timeout_s(pid, call, call.arguments[3]))
+            return WakeCondition(timeout_s=_timeout_s(pid, call, call.arguments[3]))
         case "rt_sigtimedwait":
-            return Awaited(timeout_s=_timeout_s(pid, call, call.arguments[2]))
+            return WakeCondition(timeout_s=_timeout_s(pid, call, call.arguments[2]))
     return None
 
 

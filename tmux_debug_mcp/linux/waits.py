@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import processes, terminals
-from .calls import INPUT, OUTPUT, Awaited, awaited, call_of
+from .calls import INPUT, OUTPUT, WakeCondition, awaited, call_of
 from .containers import ContainerSessions
 
 # /dev/tty, which is the controlling terminal, and /dev/ptmx, through which a process owns others.
@@ -88,7 +88,7 @@ def wait_of(pid: int, thread: str, tty: int) -> KernelWait | None:
     )
 
 
-def _input_files(pid: int, thread: str, waited: Awaited) -> list[tuple[int, os.stat_result]]:
+def _input_files(pid: int, thread: str, waited: WakeCondition) -> list[tuple[int, os.stat_result]]:
     """Return the files for whose input a thread waits, by their descriptors."""
     found = []
     for fd, events in waited.files:

@@ -49,7 +49,7 @@ class Mark(NamedTuple):
         return self.offset if size <= self.offset + mark_bytes else size
 
 
-class Known(NamedTuple):
+class Checkpoint(NamedTuple):
     """A transcript whose screen is as it was at a cursor."""
 
     cursor: int
@@ -68,7 +68,7 @@ class Log:
         fd: The file descriptor, which the log owns; -1 when it is closed.
         kept_from: The cursor of the oldest byte that is kept.
         timing: When it grew, and when the terminal's size changed.
-        known: What `positioning` knows of one place in it, if anything.
+        checkpoint: A place at which `positioning` knows the terminal, if any.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Log:
         self.timing = timing or Timing(self._clock.wall())
         self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = files.first_data(fd)
-        self.known: Known | None = None
+        self.checkpoint: Checkpoint | None = None
         self._unmarked_to = 0  # there is no end mark before
         self._made_at = self._grew_at = self._looked_at = self._noted_at = self._clock.now()
         self._size_at_look = 0

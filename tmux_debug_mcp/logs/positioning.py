@@ -17,7 +17,7 @@ from tmux_debug_mcp.vt.sequences import (
 )
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .log import Known, Log
+from .log import Checkpoint, Log
 
 # How far back to look for what the screen shows: in lines, and where a program moves to places. And
 # for the line editor and the character sets.
@@ -44,13 +44,14 @@ async def transcript_from(log: Log, cursor: int) -> Transcript:
     """Return a transcript whose screen is as it was at a cursor.
 
     Its text contains only what comes after the cursor, not what the screen showed there. The last
-    one is kept with the log, and goes on from its cursor to one that is near.
+    transcript is kept with the log, and goes on from its cursor to a near one.
     """
-    known, log.known = log.known, None
+    checkpoint, log.checkpoint = log.checkpoint, None
     size = log.columns, log.rows
     oldest = max(log.kept_from, cursor - _DRAWING_BYTES)
-    if known and known.transcript.size == size and oldest <= known.cursor <= cursor:
-        transcript, start = known.transcript, known.cursor
+    is_near = checkpoint is not None and oldest <= checkpoint.cursor <= cursor
+    if checkpoint and is_near and checkpoint.transcript.size == size:
+        start, transcript = checkpoint
     else:
         transcript, start = await _new_transcript(log, cursor)
     # All of it at once: the log may be trimmed at each `await`.
@@ -58,8 +59,8 @@ async def transcript_from(log: Log, cursor: int) -> Transcript:
         await next_turn()
         transcript.feed(piece)
     transcript.forget()
-    is_newest = known is None or known.cursor <= cursor
-    log.known = Known(cursor, transcript) if is_newest else known
+    is_newest = checkpoint is None or checkpoint.cursor <= cursor
+    log.checkpoint = Checkpoint(cursor, transcript) if is_newest else checkpoint
     return copy.deepcopy(transcript)
 
 

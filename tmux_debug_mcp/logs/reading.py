@@ -165,15 +165,15 @@ async def read_screen(log: Log, end: int) -> str:
     return "\n".join(transcript.rows())
 
 
-class _Read(NamedTuple):
-    """Lines from a cursor on, without those that may still change unless all of it was read.
+class _Lines(NamedTuple):
+    """Lines from a cursor on, without those that may still change unless the log was read to `end`.
 
-    So many of them are `settled`. `end` is the cursor up to which it was read, and `seen_to` the
-    one before what is unfinished.
+    The first `settled_count` of them are settled. `end` is the cursor up to which the log was read,
+    and `seen_to` the cursor before what is unfinished.
     """
 
     lines: Sequence[Line]
-    settled: int
+    settled_count: int
     end: int
     seen_to: int
 
@@ -189,7 +189,7 @@ async def _read(
     data: bytes,
     max_characters: float = math.inf,
     max_lines: float = math.inf,
-) -> _Read:
+) -> _Lines:
     """Return the lines of bytes that were read at a cursor, or some more of them than wanted."""
     transcript = await reading_transcript(log, start, data[:PIECE_BYTES])
     lines: list[Line] = []
@@ -209,7 +209,7 @@ async def _read(
         lines += transcript.open_lines(is_annotated=True) or [EMPTY_LINE]
     if FILES.encode() in data:
         lines = [line._replace(text=without_paths(line.text)) for line in lines]
-    return _Read(lines, count, position, position - transcript.held_bytes)
+    return _Lines(lines, count, position, position - transcript.held_bytes)
 
 
 async def read_forward(
@@ -234,7 +234,7 @@ async def read_forward(
         count = shown.count("\n") + bool(read.lines and read.lines[-1].text)
         is_all, fits = read.end == start + len(data), len(shown) <= max_characters
         if read.end < end or not fits or count > most:
-            lines = read.lines if read.end == end else read.lines[: read.settled]
+            lines = read.lines if read.end == end else read.lines[: read.settled_count]
             ending, cursor = _division(lines, max_characters, most)
             if ending:
                 return Piece(text_of(lines[:ending]), start, cursor, end - cursor)

@@ -50,14 +50,14 @@ _IN_ROW = rb"[^\0-\037\177]*"  # no tab, which is wider than its byte
 _PLAIN_LINES = re.compile(rb"(?: %b \n )+" % _PRINTED, re.VERBOSE)
 
 
-class _Match(NamedTuple):
+class _Hit(NamedTuple):
     """A line that matches: the cursor where it begins, and about where in it, in bytes."""
 
     line: int
     offset: int
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search has found, oldest first.
 
     Attributes:
@@ -92,7 +92,7 @@ async def search(
     pattern: Any,  # noqa: ANN401  re2 has no types
     max_lines: int,
     context: int = 0,
-) -> Found:
+) -> SearchResult:
     """Return the newest lines that match, at most `max_lines`, with so many lines around each.
 
     They have about as much text as a result has room for. Bytes that are no longer kept are
@@ -109,13 +109,13 @@ async def search(
         for first, last, data in found
     ]
     shown = [group for group in lines if group]  # a part of a long line may show nothing
-    return Found(shown, [match.line + match.offset for match in reversed(matches)])
+    return SearchResult(shown, [match.line + match.offset for match in reversed(matches)])
 
 
 async def lines_around(log: Log, cursor: int, end: int, context: int) -> list[LogLine]:
     """Return the line that a cursor is in, with so many lines before and after it."""
     line = _line_start(log, cursor, log.kept_from)
-    first, last = _around(log, _Match(line, 0), log.kept_from, end, context)
+    first, last = _around(log, _Hit(line, 0), log.kept_from, end, context)
     return [
         one for one in await lines_at(log, first, _with_mark(log, first, last)) if one.start < last
     ]
@@ -131,7 +131,7 @@ def _with_mark(log: Log, first: int, last: int) -> bytes:
 
 
 def _groups(
-    log: Log, matches: list[_Match], start: int, end: int, context: int
+    log: Log, matches: list[_Hit], start: int, end: int, context: int
 ) -> list[tuple[int, int]]:
     """Return the start and end of matches with the lines around them, the newest first.
 
@@ -152,7 +152,7 @@ def _groups(
     return groups
 
 
-def _around(log: Log, match: _Match, start: int, end: int, context: int) -> tuple[int, int]:
+def _around(log: Log, match: _Hit, start: int, end: int, context: int) -> tuple[int, int]:
     """Return the cursors where so many lines around a match begin and end.
 
     Of them, as many as are near it. For a line that is too long, they are those of the part around
@@ -175,12 +175,12 @@ def _around(log: Log, match: _Match, start: int, end: int, context: int) -> tupl
     return first, last
 
 
-async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) -> list[_Match]:  # noqa: ANN401
+async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) -> list[_Hit]:  # noqa: ANN401
     """Return the newest lines that match, the newest first.
 
     The log is read backward, in pieces that begin with a line, unless that is too long.
     """
-    found: list[_Match] = []
+    found: list[_Hit] = []
     while end > start and len(found) < max_lines:
         await next_turn()
         begin = _line_start(log, max(start, end - _PIECE_BYTES), start)
@@ -200,7 +200,7 @@ def _line_start(log: Log, cursor: int, oldest: int) -> int:
     return begin + line_end + 1
 
 
-async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Match]:  # noqa: ANN401
+async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Hit]:  # noqa: ANN401
     """Return the lines between two cursors that match, oldest first."""
     data = log.read(begin, end - begin)
     text = _with_line_feeds(data)
@@ -229,7 +229,7 @@ async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Mat
         match = pattern.search(text, next_row) if next_row else None
     starts = [0, *itertools.accumulate(len(line) + 1 for line in data.split(b"\n"))]
     return [
-        _Match(begin + max(0, starts[number] - len(sequence)), offset) for number, offset in found
+        _Hit(begin + max(0, starts[number] - len(sequence)), offset) for number, offset in found
     ]
 
 

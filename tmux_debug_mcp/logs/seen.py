@@ -62,7 +62,7 @@ def in_pairs(items: Iterable[Part | T]) -> list[Part | T]:
     return pairs
 
 
-class Seen:
+class SeenText:
     """What was seen from a cursor on, in order. If `show` is given, only lines that match it.
 
     Attributes:
@@ -155,7 +155,7 @@ class Seen:
                 room -= part.size
         self.items += [*frames, Part(start)]
 
-    def with_open(self, lines: Sequence[Line]) -> "Seen":
+    def with_open(self, lines: Sequence[Line]) -> "SeenText":
         """Return the same with the lines that may still change; the last one is incomplete."""
         other = copy.copy(self)
         other.items = [item.copy() if isinstance(item, Part) else item for item in self.items]
@@ -191,7 +191,7 @@ async def read_ends(
 
     The room is 16,000 characters at most.
     """
-    seen = Seen(text.position)
+    seen = SeenText(text.position)
     position = -1
     while position != text.position < end:
         position = text.position

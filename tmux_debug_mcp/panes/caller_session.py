@@ -42,7 +42,7 @@ class ShownScreen:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PaneView:
     """What is shown of a pane: by one result, or by all so far.
 
     Attributes:
@@ -56,7 +56,7 @@ class Shown:
     run: RunEnding | None = None
 
 
-NOTHING_SHOWN = Shown()
+NOTHING_SHOWN = PaneView()
 
 
 class CallerSession:
@@ -67,9 +67,9 @@ class CallerSession:
 
     def __init__(self, begun_at: float = -math.inf) -> None:
         self._begun_at = begun_at
-        self._shown: WeakKeyDictionary[Readable, Shown] = WeakKeyDictionary()
+        self._shown: WeakKeyDictionary[Readable, PaneView] = WeakKeyDictionary()
 
-    def shown(self, pane: Readable) -> Shown:
+    def shown(self, pane: Readable) -> PaneView:
         """Return what the caller was shown of a pane."""
         return self._shown.get(pane, NOTHING_SHOWN)
 
@@ -83,10 +83,10 @@ class CallerSession:
             return None
         return ending
 
-    def note(self, pane: Readable, shown: Shown) -> None:
+    def note(self, pane: Readable, shown: PaneView) -> None:
         """Note what the caller is shown of a pane, now that the answer is handed out."""
         before = self._shown.pop(pane, NOTHING_SHOWN)
-        self._shown[pane] = Shown(
+        self._shown[pane] = PaneView(
             max(before.cursor, shown.cursor),
             shown.screen or before.screen,
             shown.run or before.run,

@@ -27,7 +27,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.linux import own_process, processes
 from tmux_debug_mcp.linux.sockets import End, Listeners
 from tmux_debug_mcp.linux.waits import OutsideReaders
-from tmux_debug_mcp.logs.archive import Archive, Entry
+from tmux_debug_mcp.logs.archive import Archive, IndexEntry
 from tmux_debug_mcp.logs.events import LogEvents
 from tmux_debug_mcp.logs.log import Log, nonce_digest
 from tmux_debug_mcp.logs.retention import Retention
@@ -232,7 +232,7 @@ class Engine:
 
     async def _record(self, archive: Archive, pane: Pane, nonce: str) -> None:
         """Write a new pane into the archive's index; kill the pane if that fails."""
-        entry = Entry(
+        entry = IndexEntry(
             id=pane.id,
             window=pane.window,
             name=pane.name,

@@ -13,14 +13,14 @@ from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.logs.reading import end_of_line
-from tmux_debug_mcp.logs.seen import Seen
+from tmux_debug_mcp.logs.seen import SeenText
 from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.echo import rows_without_typed
 from tmux_debug_mcp.vt.marks import with_commands
 
 from .caller_session import CallerSession
 from .capturing import capture_screen_rows
-from .keyboard import Sent
+from .keyboard import SentStep
 from .looking.activity import Snapshot
 from .pane import Pane
 
@@ -89,14 +89,14 @@ class Observation:
         self._first_drawing = text.rows_before  # the drawing that was on there, if one was
         first_rows = self._rows() or ()
         self.rows = rows or first_rows
-        self.seen = Seen(self.cursor, first_rows, matcher.show)
+        self.seen = SeenText(self.cursor, first_rows, matcher.show)
 
     @property
     def position(self) -> int:
         """The cursor up to which the log was read."""
         return self.text.position
 
-    async def step(self, sent: Sent) -> None:
+    async def step(self, sent: SentStep) -> None:
         """Note that a step of keys is being sent. What matched before it matched early."""
         if self.steps:
             await self.has_stopped_at(sent.cursor)
@@ -157,7 +157,7 @@ class Observation:
             position = self.position
             await self._advance(end)
 
-    def seen_now(self) -> Seen:
+    def seen_now(self) -> SeenText:
         """Return what was seen, with the lines that may still change."""
         return self.seen.with_open(self.text.open_lines)
 

@@ -10,7 +10,7 @@ from tmux_debug_mcp.logs.archive import ArchivedPane
 from tmux_debug_mcp.logs.reading import read_last_lines, read_screen
 
 from .capturing import capture, capture_screen
-from .looking.activity import Activity, Waiting
+from .looking.activity import Activity, WaitKind
 from .looking.state import State, ended_state
 from .pane import Pane
 from .shells.jobs import RunEnding
@@ -83,7 +83,7 @@ async def confirmed_state(pane: Readable) -> State:
     clock, quiet_s = pane.clock, pane.clock.times.quiet_s
     activity = pane.terminal.unchanged() or pane.terminal.look()
     snapshot = activity.snapshot
-    may_rest = snapshot.waiting is Waiting.NONE and not (snapshot.is_over or snapshot.is_at_work)
+    may_rest = snapshot.waiting is WaitKind.NONE and not (snapshot.is_over or snapshot.is_at_work)
     if not may_rest or clock.now() < pane.log.grew_at() + quiet_s:
         return state
     last: Activity | None = None

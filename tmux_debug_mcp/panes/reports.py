@@ -27,11 +27,11 @@ from tmux_debug_mcp.logs.excerpts import (
     note,
     without_blank_ends,
 )
-from tmux_debug_mcp.logs.seen import Frame, Seen, found_in, in_pairs
+from tmux_debug_mcp.logs.seen import Frame, SeenText, found_in, in_pairs
 from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt.captured import ScreenRows
 
-from .caller_session import NOTHING_SHOWN, Shown, ShownScreen
+from .caller_session import NOTHING_SHOWN, PaneView, ShownScreen
 from .capturing import capture_screen_rows
 from .looking.activity import Activity
 from .looking.state import State
@@ -168,7 +168,7 @@ class Report:
     excerpt: Excerpt = NOTHING
     screen: tuple[int, int] | None = None
     unseen_bytes: int = 0
-    shown: Shown = NOTHING_SHOWN
+    shown: PaneView = NOTHING_SHOWN
     is_early: bool = False
     old_match: OldMatch | None = None
     was_for_match: bool = False
@@ -230,7 +230,7 @@ async def report(
         excerpt,
         screen.size if screen else None,
         observation.text.unseen_bytes if has_patterns else 0,
-        Shown(end, shown_screen, session.news(pane)),
+        PaneView(end, shown_screen, session.news(pane)),
         is_early=reason.is_match and not has_matched,
         old_match=old_match,
         was_for_match=has_patterns,
@@ -268,7 +268,7 @@ async def _old_match(observation: Observation) -> OldMatch | None:
     return OldMatch(max(0.0, observation.begun_at - at), match.is_old_row, new_from)
 
 
-def _crashed(pane: Pane, seen: Seen, ending: State | None) -> Frame | None:
+def _crashed(pane: Pane, seen: SeenText, ending: State | None) -> Frame | None:
     """Return the last screen of a program that has failed soon after it was done with it."""
     screen = seen.last_screen
     if screen is None or ending is None or not ending.code:
@@ -283,7 +283,7 @@ def _crashed(pane: Pane, seen: Seen, ending: State | None) -> Frame | None:
 
 def _text(
     observation: Observation,
-    seen: Seen,
+    seen: SeenText,
     reason: Reason,
     screen: ScreenRows | None,
     shows: Shows,
@@ -328,7 +328,7 @@ def _blocks(
 
 def _with_last_screen(
     crashed: Frame,
-    seen: Seen,
+    seen: SeenText,
     frames: Mapping[Part | Frame, Excerpt],
     before: ShownScreen | None,
     room: int,
@@ -367,7 +367,7 @@ def _in_order(blocks: Sequence[Part | Excerpt], room: int) -> list[Excerpt]:
 
 
 def _newest_frames(
-    seen: Seen, rows_now: Sequence[str], max_characters: int
+    seen: SeenText, rows_now: Sequence[str], max_characters: int
 ) -> dict[Part | Frame, Excerpt]:
     """Return the newest of the screens after steps, without the rows that are there now."""
     frames = _frames(seen, lambda row: row not in rows_now)
@@ -384,7 +384,7 @@ def _newest_frames(
     return newest
 
 
-def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Part | Frame, Excerpt]:
+def _frames(seen: SeenText, is_meant: Callable[[str], object]) -> dict[Part | Frame, Excerpt]:
     """Return the screens after steps, with the rows that are meant; blank rows never are."""
     frames: dict[Part | Frame, Excerpt] = {}
     for item in seen.items:
@@ -395,7 +395,7 @@ def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Part | Frame,
     return frames
 
 
-def _matching(observation: Observation, seen: Seen, screen: ScreenRows | None) -> Excerpt:
+def _matching(observation: Observation, seen: SeenText, screen: ScreenRows | None) -> Excerpt:
     """Return the newest lines, and the rows of the screen, that match `show`."""
     matches = observation.matcher.shows
     rows_now = screen.rows if screen else ()

@@ -26,8 +26,8 @@ from tmux_debug_mcp.vt.keys import Protocol
 from tmux_debug_mcp.vt.steps import Keystrokes, pressed
 
 from .hidden_input import Readers, check_readers, readers_of
-from .keyboard import Sent
-from .looking.activity import Activity, Awaits, Snapshot, Waiting, prompting
+from .keyboard import SentStep
+from .looking.activity import Activity, Awaits, Snapshot, WaitKind, prompting
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
 from .prompts import AtPrompt, prompt
@@ -41,7 +41,7 @@ IsReady = Callable[[Activity, float], bool]
 
 
 @dataclass(slots=True)
-class Sending:
+class SendResult:
     """What a call has sent.
 
     Attributes:
@@ -58,7 +58,7 @@ class Sending:
 
 
 class _NotReadyError(ToolError):
-    """Raised when a program is not ready for more keys. The text says why, as `Sending.why_not`."""
+    """Raised when a program is not ready for more keys. Its text is a `why_not`."""
 
 
 async def send(
@@ -69,7 +69,7 @@ async def send(
     resize: Resize | None = None,
     *,
     is_secret: bool = False,
-) -> Sending:
+) -> SendResult:
     """Send one or more steps, each as soon as the program is ready for it.
 
     `resize` runs before them, and `steps` may then be empty. Each step waits for the program, for
@@ -86,7 +86,7 @@ async def send(
         SecretNotAwaitedError: No hidden input is awaited for the first step.
         SignalError: The first step is a signal that can't be sent.
     """
-    begin, sending = pane.clock.now(), Sending()
+    begin, sending = pane.clock.now(), SendResult()
     async with contextlib.AsyncExitStack() as stack:
         # Interrupts may come between the steps of another call.
         if not all(step.interrupts for step in steps):
@@ -131,7 +131,7 @@ def _left_s(pane: Pane, deadline: float) -> float:
     return round(max(0.0, deadline - pane.clock.now()), 3)
 
 
-async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher | None) -> None:
+async def _resize(pane: Pane, resize: Resize, sending: SendResult, matcher: Matcher | None) -> None:
     """Resize a pane. As with keys, the program may act on it or not."""
     await pane.check_running()
     await _begin(pane, pressed(()), sending, matcher)
@@ -139,7 +139,9 @@ async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher
     pane.terminal.tmux_has_typed()
 
 
-async def _begin(pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None) -> Sent:
+async def _begin(
+    pane: Pane, step: Keystrokes, sending: SendResult, matcher: Matcher | None
+) -> SentStep:
     """Note that a step is sent now. The first one begins the observation."""
     # Earlier output must be in the log before the cursor of this step.
     if pane.terminal.has_just_printed:
@@ -182,7 +184,7 @@ async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> No
 async def _send_one(
     pane: Pane,
     step: Keystrokes,
-    sending: Sending,
+    sending: SendResult,
     matcher: Matcher | None,
     deadline: float,
     readers: Readers | None,
@@ -253,7 +255,7 @@ def has_text_box(snapshot: Snapshot) -> bool:
     modes = snapshot.modes
     if modes is None or not modes.passes_every_key or snapshot.relays:
         return False
-    return prompting(snapshot) is None and snapshot.waiting is not Waiting.BYTEWISE
+    return prompting(snapshot) is None and snapshot.waiting is not WaitKind.BYTEWISE
 
 
 async def _press_after_text(
@@ -354,7 +356,7 @@ def is_ready_for_step(
     # A program may also read keys that it does not await, as games do at each frame. In canonical
     # mode, one that keeps working may just have read a line that was typed ahead.
     is_raw = all(one.modes and not one.modes.is_canonical for one in (before, after))
-    polls = is_raw and before.group == after.group and before.waiting is Waiting.NONE
+    polls = is_raw and before.group == after.group and before.waiting is WaitKind.NONE
     return (activity.awaits is not None or polls) and waited_s >= times.quiet_s
 
 
@@ -428,7 +430,9 @@ async def _wait_for_readers(
         if activity.awaits is Awaits.HIDDEN_INPUT:
             return True
         # It awaits something else, and does nothing before that.
-        does_nothing_else = activity.shell is not None or activity.snapshot.waiting >= Waiting.ALONE
+        does_nothing_else = (
+            activity.shell is not None or activity.snapshot.waiting >= WaitKind.ALONE
+        )
         is_quiet = activity.inactive_s >= times.quiet_s
         return activity.only_awaits and does_nothing_else and is_quiet
 

@@ -59,7 +59,7 @@ _LISTENING = (0, errno.EAGAIN)
 _NOT_LISTENING = (errno.ENOENT, errno.ECONNREFUSED)
 
 
-class Made(NamedTuple):
+class CreatedPane(NamedTuple):
     """A new pane, with our ids.
 
     Its command may already have ended, with an exit code or by a signal if that is known, and the
@@ -131,7 +131,9 @@ class UsersServer:
         """Make a pane the active one of its window."""
         await self._run(("select-pane", "-t", row.pane_id))
 
-    async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
+    async def create_session(
+        self, name: str, window_name: str | None, command: str | None
+    ) -> CreatedPane:
         """Make a session, and start the server if none runs.
 
         Like all methods that take a command, it raises ArgumentError for one of more than 12,000
@@ -145,7 +147,7 @@ class UsersServer:
 
     async def create_window(
         self, row: PaneRow, name: str | None, command: str | None, flags: Sequence[str] = ()
-    ) -> Made:
+    ) -> CreatedPane:
         """Make a window in the session of a row, with further flags of new-window.
 
         It becomes the session's current one, unless a flag is `-d`.
@@ -156,11 +158,11 @@ class UsersServer:
         words += [*flags, "-t", f"{row.tmux_session}:"]
         return await self._create(words, command)
 
-    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
+    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> CreatedPane:
         """Split a pane, by flags of split-window. The new one becomes the window's active pane."""
         return await self._create(["split-window", *flags, "-t", row.tmux_pane], command)
 
-    async def _create(self, words: Sequence[str], command: str | None) -> Made:
+    async def _create(self, words: Sequence[str], command: str | None) -> CreatedPane:
         """Run a command that makes a pane, and return the pane.
 
         It starts in the settings' directory, unless the command has a flag `-c`: the last one wins.
@@ -186,7 +188,7 @@ class UsersServer:
             raise CommandError(words[0], output.strip() or "it printed nothing")
         session_id, window_id, window_index, pane_id, session_name = made.groups()
         is_gone = not any(row.pane_id == pane_id for row in await self.rows())
-        return Made(session_id, session_name, window_id, window_index, pane_id, is_gone)
+        return CreatedPane(session_id, session_name, window_id, window_index, pane_id, is_gone)
 
     async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
         """Send steps one after the other, and return the confirmation, which names the target.

@@ -17,7 +17,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.logs.matching import Matcher, compiled
 from tmux_debug_mcp.logs.pane_text import PaneText
 from tmux_debug_mcp.logs.seen import read_ends
-from tmux_debug_mcp.panes.caller_session import CallerSession, Shown
+from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import is_shown
@@ -34,7 +34,7 @@ from tmux_debug_mcp.panes.reports import (
     report,
 )
 from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
-from tmux_debug_mcp.panes.sending import Sending, send
+from tmux_debug_mcp.panes.sending import SendResult, send
 from tmux_debug_mcp.panes.sizing import given_size, resize
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, observe, wait
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
@@ -180,7 +180,7 @@ async def _on_secrets(pane: Pane, secrets: Sequence[str], since: int) -> list[st
     return ["the terminal showed the secret, and the log has it"] if any(shown) else []
 
 
-def _not_sent(sending: Sending, answer: Answer) -> Answer:
+def _not_sent(sending: SendResult, answer: Answer) -> Answer:
     """Return an answer with the reason that a step was not sent, if none was that it stopped."""
     if not sending.why_not or answer.meta.get("reason") == Reason.STOPPED:
         return answer
@@ -220,7 +220,7 @@ def _conditions(
 
 async def _confirmed(pane: Pane, session: CallerSession, confirmed: str, *remarks: str) -> Answer:
     state = await pane.state()
-    shown = Shown(run=session.news(pane))
+    shown = PaneView(run=session.news(pane))
     blocks = [confirmed, status(pane, state, shown, *remarks)]
     return Answer(blocks, meta(pane, state), pane.id, shown={pane: shown})
 
@@ -309,7 +309,7 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
     pane = run.pane
     # Why a shell did not get the command is in no log, and is no output to choose from.
     is_logged = not run.excerpt.lines
-    run = replace(run, shown=Shown(run.end, run=session.news(pane)))
+    run = replace(run, shown=PaneView(run.end, run=session.news(pane)))
     if is_logged and (run.reason.leaves_command or arguments.show is not None):
         observation = await since_cursor(pane, Matcher(show=arguments.show), run.start)
         observation.session = session
@@ -380,7 +380,7 @@ async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane)
         else:
             told[pane] = f"Killed pane '{name}' ({state})"
             ended = [f"ended {', '.join(left)}"] if left else []
-            line = status(pane, state, Shown(run=session.news(pane)), *ended)
+            line = status(pane, state, PaneView(run=session.news(pane)), *ended)
             outcome = came_out("killed", state)
             answers[pane] = Answer([told[pane], line], meta(pane, state), pane.id, outcome=outcome)
 

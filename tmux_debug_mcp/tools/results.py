@@ -11,7 +11,7 @@ from typing import Any
 
 from tmux_debug_mcp.errors import head
 from tmux_debug_mcp.logs.excerpts import Excerpt, joined
-from tmux_debug_mcp.panes.caller_session import Shown
+from tmux_debug_mcp.panes.caller_session import PaneView
 from tmux_debug_mcp.panes.engine import is_listed
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
@@ -119,7 +119,7 @@ def way_to_read(since: int, lines: int) -> str:
 
 
 def status(
-    pane: Readable, state: State, shown: Shown, *remarks: str, cursor: int | None = None
+    pane: Readable, state: State, shown: PaneView, *remarks: str, cursor: int | None = None
 ) -> str:
     """Return the status line of an answer, with remarks on what happened.
 
@@ -288,7 +288,7 @@ def ran(run: Report, timeout_s: float, remark: str | None) -> Answer:
     output = worded(run.excerpt)
     blocks = [output, status(run.pane, run.state, run.shown, *filter(None, remarks))]
     came = came_out(run.reason, run.state, run.exit_code)
-    shown: dict[Readable, Shown] = {run.pane: run.shown}
+    shown: dict[Readable, PaneView] = {run.pane: run.shown}
     return Answer(blocks, facts, run.pane.id, output, outcome=came, shown=shown)
 
 

@@ -74,7 +74,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _LogPrefix:
     """A log up to a cursor. The environment says which tmux is to show it."""
 
     found: FoundLog
@@ -115,7 +115,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         if arguments.cast:
             _write(arguments.cast, cast(found.log, found.name, _IDLE_S))
         else:
-            moment = _Moment(found, _cursor(arguments.at, found), environ)
+            moment = _LogPrefix(found, _cursor(arguments.at, found), environ)
             if arguments.png:
                 _write(arguments.png, [_at(moment, _drawn)])
             else:
@@ -148,7 +148,7 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
     found = _find(given["pane_id"], "", environ)
     with closing(found.log):
         cursor = _cursor(moment_given, found)
-        moment = _Moment(found, cursor, environ)
+        moment = _LogPrefix(found, cursor, environ)
         _print(moment, captured, request.prints)
     return 0
 
@@ -242,7 +242,7 @@ def _seconds_to_time_of_day(moment: str, timing: Timing) -> float:
     return seconds[min(times, key=lambda at: max(-seconds[at], seconds[at] - last_s, 0.0))]
 
 
-def _at(moment: _Moment, read: Callable[[Pane], Awaitable[_T]]) -> _T:
+def _at(moment: _LogPrefix, read: Callable[[Pane], Awaitable[_T]]) -> _T:
     """Return what is read of a pane that shows the moment."""
     tmux = value_of("tmux", moment.environ)
     settings = Settings(
@@ -288,7 +288,7 @@ async def _screen(pane: Pane) -> str:
     return text.rstrip("\n")
 
 
-def _print(moment: _Moment, read: Callable[[Pane], Awaitable[str]], prints: Prints) -> None:
+def _print(moment: _LogPrefix, read: Callable[[Pane], Awaitable[str]], prints: Prints) -> None:
     """Print what is read of a pane that shows the moment, and then which moment it is."""
 
     async def with_size(pane: Pane) -> tuple[str, int, int]:

@@ -188,7 +188,7 @@ _KITTY_FLAGS = 1 | 8
 _MAX_PUSHED = 32
 
 
-class Requests:
+class ProtocolTracker:
     """Follows which protocol programs ask their terminal for, as their output goes by.
 
     Attributes:

@@ -123,7 +123,7 @@ class Keystrokes:
 INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",))
 
 
-class Reading(NamedTuple):
+class ParsedKeys(NamedTuple):
     """What a `keys` string means: tmux's names of keys, or a text if there are none.
 
     The text leaves out what presses Enter after it, `enters` times.
@@ -157,7 +157,7 @@ def check(keys: str, called: str = "Parameter 'keys'") -> None:
         )
 
 
-def read(keys: str) -> Reading:
+def read(keys: str) -> ParsedKeys:
     """Return what a string that is not literal and has passed `check` means.
 
     Raises:
@@ -171,7 +171,7 @@ def read(keys: str) -> Reading:
     names = _key_names(body)
     if names is not None:
         _check_pressed(len(names) + enters)
-        return Reading((*names, *["Enter"] * enters))
+        return ParsedKeys((*names, *["Enter"] * enters))
     _reject_wrong_keys(body)
     end = len(body)
     words = 0
@@ -184,7 +184,7 @@ def read(keys: str) -> Reading:
         enters = words + max(enters - 1, 0)
     text = body[:end]
     _reject_mixture(text, enters)
-    return Reading((), text, enters)
+    return ParsedKeys((), text, enters)
 
 
 def _check_pressed(count: int) -> None:

@@ -40,7 +40,7 @@ class Awaits(Enum):
     KEYS = "keys"
 
 
-class Waiting(IntEnum):
+class WaitKind(IntEnum):
     """How the foreground waits for the terminal.
 
     A process's kind is the highest of its threads'. A pane's is the highest of its processes', but
@@ -103,9 +103,9 @@ class Snapshot:
     shell: Shell | None = None
     modes: Modes | None = None
     own_modes: Modes | None = None
-    waiting: Waiting = Waiting.NONE
+    waiting: WaitKind = WaitKind.NONE
     sleeps_s: float = 0.0
-    shell_waiting: Waiting = Waiting.NONE
+    shell_waiting: WaitKind = WaitKind.NONE
     relays: bool = False
     asks_for_secret: bool = False
     readers: tuple[tuple[int, str], ...] = ()
@@ -166,14 +166,14 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
     """Return what the program seems to await, judged by one snapshot."""
     modes = snapshot.modes
     waiting = snapshot.waiting
-    if snapshot.is_over or waiting in (Waiting.NONE, Waiting.UNKNOWN):
+    if snapshot.is_over or waiting in (WaitKind.NONE, WaitKind.UNKNOWN):
         return None
     if modes is None or modes.unread_bytes:
         return None
     if modes.hides_lines or (snapshot.asks_for_secret and not modes.echoes):
         return Awaits.HIDDEN_INPUT
     # A relay also waits for its other side, so its wait says nothing about the program there.
-    if snapshot.relays and waiting is Waiting.AMONG_OTHERS:
+    if snapshot.relays and waiting is WaitKind.AMONG_OTHERS:
         return None
     return Awaits.INPUT if modes.is_canonical else Awaits.KEYS
 
@@ -186,7 +186,7 @@ def prompting(snapshot: Snapshot) -> Shell | None:
     """
     shell = snapshot.shell
     modes = snapshot.modes
-    if shell is None or snapshot.shell_waiting is Waiting.NONE:
+    if shell is None or snapshot.shell_waiting is WaitKind.NONE:
         return None
     if modes is None or modes.unread_bytes:
         return None
@@ -195,7 +195,7 @@ def prompting(snapshot: Snapshot) -> Shell | None:
         is_at_prompt = not modes.is_canonical and not modes.echoes and modes.is_raw
     else:
         # Such a shell reads commands line by line, but byte by byte for `read`.
-        is_at_prompt = modes.is_canonical and snapshot.shell_waiting is not Waiting.BYTEWISE
+        is_at_prompt = modes.is_canonical and snapshot.shell_waiting is not WaitKind.BYTEWISE
     return shell if is_at_prompt else None
 
 
@@ -260,13 +260,13 @@ class ActivityTracker:
 
         # A shell at its prompt does nothing else, even if its editor waits for other files, too. A
         # loop that sleeps doesn't either, unless it may be waiting for the rest of a key's code.
-        is_among_others = snapshot.waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN)
+        is_among_others = snapshot.waiting in (WaitKind.AMONG_OTHERS, WaitKind.UNKNOWN)
         is_seen_twice = now - self._same[1] >= times.confirm_s
         is_asleep = snapshot.sleeps_s >= times.asleep_s and is_seen_twice
         awaits_code = self._before is not None and self._before.gets_escape
         may_do_more = shell is None and is_among_others and (awaits_code or not is_asleep)
         only_awaits = is_confirmed and (is_quiet or not may_do_more)
-        is_hidden = snapshot.modes is None or snapshot.waiting is Waiting.UNKNOWN
+        is_hidden = snapshot.modes is None or snapshot.waiting is WaitKind.UNKNOWN
         return Activity(
             snapshot=snapshot,
             awaits=awaits,
@@ -292,7 +292,7 @@ class ActivityTracker:
             return True
         modes, is_traced = before.modes, False
         if before.gets_keys and modes is not None:
-            waits_for_keys = not modes.is_canonical and before.waiting >= Waiting.AMONG_OTHERS
+            waits_for_keys = not modes.is_canonical and before.waiting >= WaitKind.AMONG_OTHERS
             is_traced = modes.echoes or waits_for_keys
         return typed_s >= (self._times.traced_s if is_traced else self._times.typed_s)
 

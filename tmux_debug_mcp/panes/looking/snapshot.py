@@ -36,7 +36,7 @@ from tmux_debug_mcp.linux.waits import HiddenWaits, KernelWait, OutsideReaders, 
 from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, SHELLS, in_front, shell_of
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .activity import Snapshot, Waiting
+from .activity import Snapshot, WaitKind
 
 # At most this many processes and threads are looked at, to bound the time of a snapshot.
 _MAX_PROCESSES = 256
@@ -69,7 +69,7 @@ class _GroupMember:
 
     stat: Stat
     cpu_ns: int
-    waiting: Waiting = Waiting.NONE
+    waiting: WaitKind = WaitKind.NONE
     has_own_terminals: bool = False
     threads: tuple[Thread, ...] = ()
     threads_ns: int = 0
@@ -80,10 +80,10 @@ class _GroupMember:
     @property
     def is_waiting(self) -> bool:
         """Whether a thread is seen to wait for the terminal."""
-        return self.waiting >= Waiting.AMONG_OTHERS
+        return self.waiting >= WaitKind.AMONG_OTHERS
 
 
-class _Below(NamedTuple):
+class _Descendants(NamedTuple):
     """The processes below another one, zombies too, parents before children.
 
     `runs` has their processor times, after that of the other one. No limit left out any if it
@@ -158,7 +158,7 @@ def _is_still_so(last: Snapshot, terminal: str) -> bool:
     return not has_run(last)
 
 
-def _descendants(pid: int) -> _Below:
+def _descendants(pid: int) -> _Descendants:
     """Return the descendants of a process, up to the limits."""
     stats: list[Stat] = []
     runs = {pid: processes.run_ns(pid)}
@@ -177,12 +177,12 @@ def _descendants(pid: int) -> _Below:
             if stat:
                 parents.append(child)
                 stats.append(stat)
-    return _Below(stats, runs, is_whole=room > 0 and threads_room > 0)
+    return _Descendants(stats, runs, is_whole=room > 0 and threads_room > 0)
 
 
 def _look_at_terminal(
     session_leader: Stat,
-    below: _Below,
+    below: _Descendants,
     front: int,
     terminal: str,
     hidden_waits: HiddenWaits,
@@ -285,7 +285,7 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _GroupMember:
     cpu_ns = processes.run_ns(process.pid)
     if process.state in "Tt":
         return _GroupMember(process, cpu_ns)
-    waiting = Waiting.NONE
+    waiting = WaitKind.NONE
     has_own_terminals = False
     threads: list[Thread] = []
     hidden: list[Thread] = []
@@ -295,21 +295,21 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _GroupMember:
         thread_ns = processes.cpu_ns(process.pid, name) if len(names) > 1 else cpu_ns
         wait = wait_of(process.pid, name, tty)
         if wait is None:
-            waiting = max(waiting, Waiting.UNKNOWN)
+            waiting = max(waiting, WaitKind.UNKNOWN)
             hidden.append((process.pid, name))
             continue
         waits[name] = wait
         if wait.is_for_terminal:
             if len(names) > 1 or not wait.is_for_it_alone:
-                kind = Waiting.AMONG_OTHERS
+                kind = WaitKind.AMONG_OTHERS
             else:
-                kind = Waiting.BYTEWISE if wait.reads_a_byte else Waiting.ALONE
+                kind = WaitKind.BYTEWISE if wait.reads_a_byte else WaitKind.ALONE
             waiting = max(waiting, kind)
             has_own_terminals |= wait.is_for_others
             threads.append((process.pid, name))
             threads_ns += thread_ns
-    sleeps_s = math.inf if waiting > Waiting.AMONG_OTHERS else 0.0
-    if waiting is Waiting.AMONG_OTHERS and not hidden and len(names) < processes.MAX_THREADS:
+    sleeps_s = math.inf if waiting > WaitKind.AMONG_OTHERS else 0.0
+    if waiting is WaitKind.AMONG_OTHERS and not hidden and len(names) < processes.MAX_THREADS:
         sleeps_s = loops.sleeps_s(process.pid, waits)
         if processes.run_ns(process.pid) != cpu_ns:
             sleeps_s = 0.0
@@ -347,7 +347,7 @@ def _with_hidden_waits(member: _GroupMember, waiting: Sequence[Thread]) -> _Grou
         return member
     return replace(
         member,
-        waiting=max(member.waiting, Waiting.AMONG_OTHERS),
+        waiting=max(member.waiting, WaitKind.AMONG_OTHERS),
         threads=member.threads + threads,
         threads_ns=member.threads_ns + sum(processes.cpu_ns(*thread) for thread in threads),
     )
@@ -378,13 +378,13 @@ def _named(session_leader: Stat, group: Sequence[_GroupMember]) -> Stat | None:
     return first.stat
 
 
-def _shell_waiting(shell: int, group: Sequence[_GroupMember]) -> Waiting:
+def _shell_waiting(shell: int, group: Sequence[_GroupMember]) -> WaitKind:
     """Return how the shell in front itself waits for the terminal, given the foreground group.
 
     If the kernel hides that, another process of the group may be what waits.
     """
-    waiting = next((one.waiting for one in group if one.stat.pid == shell), Waiting.NONE)
-    return Waiting.NONE if waiting is Waiting.UNKNOWN and len(group) > 1 else waiting
+    waiting = next((one.waiting for one in group if one.stat.pid == shell), WaitKind.NONE)
+    return WaitKind.NONE if waiting is WaitKind.UNKNOWN and len(group) > 1 else waiting
 
 
 def _waits_for_command(shell: int) -> bool:
@@ -403,7 +403,7 @@ def _waits_for_command(shell: int) -> bool:
         return True
 
 
-def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[Waiting, float]:
+def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[WaitKind, float]:
     """Return how all members together wait for the terminal, and for how long they sleep."""
     sleeping = {one.stat.pid: one for one in members if one.sleeps_s}
     # A shell that runs a program waits for it, and so does a program that runs another. So the
@@ -419,8 +419,8 @@ def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[Wait
     # With VMIN 0, read(2) also returns if nothing was typed.
     is_timed = modes is not None and modes.polls
     if not sleeping or not do_all_wait or is_timed:
-        waiting = max((one.waiting for one in members), default=Waiting.NONE)
-        return min(waiting, Waiting.AMONG_OTHERS), 0.0
+        waiting = max((one.waiting for one in members), default=WaitKind.NONE)
+        return min(waiting, WaitKind.AMONG_OTHERS), 0.0
     waiting = min(one.waiting for one in sleeping.values())
     return waiting, min(one.sleeps_s for one in sleeping.values())
 

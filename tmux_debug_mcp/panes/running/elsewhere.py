@@ -24,7 +24,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import clean_text
-from tmux_debug_mcp.panes.keyboard import Sent
+from tmux_debug_mcp.panes.keyboard import SentStep
 from tmux_debug_mcp.panes.looking.activity import Awaits, Snapshot, awaited
 from tmux_debug_mcp.panes.looking.snapshot import RELAYS
 from tmux_debug_mcp.panes.pane import Pane
@@ -114,7 +114,7 @@ def door_of(shell: Shell) -> Door:
     return Door(shell.pid, shell.name, starttime)
 
 
-def opens_at(moment: Moment, job: Job, sent: Sent | None, times: Times) -> float:
+def opens_at(moment: Moment, job: Job, sent: SentStep | None, times: Times) -> float:
     """Return when it counts that a job has led to something elsewhere, or further on.
 
     That is once it is quiet. A job of a shell elsewhere may only have if something was `sent` since
