@@ -141,7 +141,6 @@ def _nested(keys: Keys, value: object) -> object:
 
 
 def _indentation(text: str, at: int) -> str:
-    """Return the blanks at the beginning of the line at a place."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip())]
 

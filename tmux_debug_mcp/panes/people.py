@@ -66,7 +66,6 @@ class PersonsSession:
 
     @property
     def _is_alone(self) -> bool:
-        """Whether the pane has its window to itself."""
         return len(self._engine.panes_in(self._pane.window)) == 1
 
     @property

@@ -513,7 +513,6 @@ def _named(numbers: Sequence[int]) -> str:
 
 
 def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
-    """Return groups of consecutive numbers."""
     # They have the same difference between number and index.
     numbered = groupby(enumerate(numbers), lambda one: one[1] - one[0])
     return [[number for _, number in group] for _, group in numbered]

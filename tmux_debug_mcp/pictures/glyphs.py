@@ -153,7 +153,6 @@ class Glyphs:
         return mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
 
     def _has(self, character: str) -> bool:
-        """Return whether the package's font has a character."""
         return character.isascii() or bytes(self._font.getmask(character)) != self._missing
 
     def _fitting(self, character: str, width: int) -> ImageFont.FreeTypeFont | None:

@@ -114,7 +114,6 @@ class TmuxHost:
         self._reap(*supervisors)
 
     async def _start(self) -> ControlClient:
-        """Start a supervisor with a tmux server and connect to it."""
         if self._offsets is None:
             self._offsets = Offsets(windows=self._first_window())
         settings = self._settings

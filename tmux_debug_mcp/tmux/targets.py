@@ -247,7 +247,6 @@ def _split_session(
 
 
 def _not_found(target: str, reason: str) -> TargetNotFoundError:
-    """Return the error for a target that matches nothing."""
     relative = _RELATIVE.search(target)
     if target.startswith((":", ".")):
         reason = "it names no session, and none is current here"

@@ -27,7 +27,6 @@ _SAID = frozenset({"pane_id", "window_id", "session", "name", "secret"})
 
 
 def _text(value: object) -> str:
-    """Return an argument of any type as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):

@@ -285,7 +285,6 @@ class Grid:
             cells = cells[len(part) :]
 
     def _start_writing(self, *, is_edited: bool = False) -> None:
-        """Prepare the cursor's row for being written to."""
         row = self._rows[self._row]
         if self._drawn is not None:
             if not row.is_drawn:

@@ -298,7 +298,6 @@ def _needs_protocol(modifiers: str, key: str) -> bool:
 
 
 def _code(key: str, protocol: Protocol, *, cursor_mode: bool, keypad_mode: bool) -> str:
-    """Return what a key sends."""
     name = key
     modifiers, key = _parts(name)
     if _needs_protocol(modifiers, key):
