@@ -140,19 +140,19 @@ class _Setup:
 
     def run(self) -> int:
         """Do what the command line asks for, and return the exit status."""
-        given = self._arguments
-        if self._scope == _COMMAND and (given.write or given.remove):
+        arguments = self._arguments
+        if self._scope == _COMMAND and (arguments.write or arguments.remove):
             raise VerbError(
                 "--scope command only prints a line to run. Omit --write and --remove, or choose "
                 "another scope."
             )
-        if given.remove:
+        if arguments.remove:
             return self._remove()
-        if given.command:
-            program = programs.given(given.command, self._environ)
+        if arguments.command:
+            program = programs.named(arguments.command, self._environ)
         else:
             program = programs.find(sys.argv[0], sys.executable, self._environ)
-        if given.write:
+        if arguments.write:
             return self._write(program)
         self._show(program)
         return 0
@@ -246,14 +246,14 @@ class _Setup:
         _print(f"\nWrote {self._path}.{kept}")
 
     def _own_line(self, program: programs.Program) -> str:
-        given = self._arguments
+        arguments = self._arguments
         # A launcher such as uvx knows only the server's program, which has this verb, too.
         is_launched = len(program.words) > 1
         this = own_program(is_for_here=True)
-        words = [*(program.words if is_launched else (this,)), "config", given.client]
-        words += ["--scope", given.scope] if given.scope else []
-        words += ["--name", given.name] if given.name != _NAME else []
-        words += ["--command", given.command] if given.command else []
+        words = [*(program.words if is_launched else (this,)), "config", arguments.client]
+        words += ["--scope", arguments.scope] if arguments.scope else []
+        words += ["--name", arguments.name] if arguments.name != _NAME else []
+        words += ["--command", arguments.command] if arguments.command else []
         words += ["--write"]
         words += ["--", *self._options] if self._options is not None else []
         return shlex.join(words)

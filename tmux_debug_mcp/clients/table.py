@@ -35,13 +35,13 @@ class Homes:
     @property
     def config(self) -> Path:
         """The base of configuration files. Source: XDG Base Directory Specification."""
-        given = self.environ.get("XDG_CONFIG_HOME", "")
-        return Path(given) if os.path.isabs(given) else self.home / ".config"
+        path = self.environ.get("XDG_CONFIG_HOME", "")
+        return Path(path) if os.path.isabs(path) else self.home / ".config"
 
     def of(self, variable: str, default: str) -> Path:
         """Return the directory that a variable names, or the default one in the home directory."""
-        given = self.environ.get(variable, "")
-        return Path(os.path.abspath(given)) if given else self.home / default
+        path = self.environ.get(variable, "")
+        return Path(os.path.abspath(path)) if path else self.home / default
 
     @property
     def agents(self) -> Path:

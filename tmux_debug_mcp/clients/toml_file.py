@@ -39,7 +39,7 @@ def put(text: str, keys: Keys, value: object) -> str:
     if isinstance(value, dict):
         start = text if not text or text.endswith("\n") else text + end
         start += end if start.strip() else ""
-        values = (_line(key, one) for key, one in value.items())
+        values = (_line(key, member) for key, member in value.items())
         return start + "".join(f"{line}{end}" for line in (_header(keys), *values))
     *table, key = keys
     lines = text.splitlines(keepends=True)

@@ -95,7 +95,7 @@ class Clients:
             else:
                 state, advice = Severity.OK, ""
                 text = f"works: version {outcome.version}, {outcome.tools} tools"
-            found += [Finding(one.client, state, f"{one} {text}", advice) for one in entries]
+            found += [Finding(entry.client, state, f"{entry} {text}", advice) for entry in entries]
         return sorted(found, key=lambda finding: finding.name)
 
 
@@ -124,8 +124,8 @@ def read(environ: Mapping[str, str]) -> tuple[list[ConfiguredServer], list[Findi
         if program and not own:
             text = f"{program}, not set up for this server"
             found.append(Finding(name, Severity.OK, text, _SET_UP))
-        entries += [one for one in own if isinstance(one, ConfiguredServer)]
-        found += [one for one in own if isinstance(one, Finding)]
+        entries += [result for result in own if isinstance(result, ConfiguredServer)]
+        found += [result for result in own if isinstance(result, Finding)]
     return entries, found
 
 
@@ -173,9 +173,9 @@ def _entries(client: str, source: ConfigFile, servers: Any) -> Iterator[Configur
             continue
         env: dict[str, str] = {}
         for key in ("env", "envs", "environment"):
-            given = facts.get(key)
-            if isinstance(given, dict):
-                env |= {str(variable): str(value) for variable, value in given.items()}
+            variables = facts.get(key)
+            if isinstance(variables, dict):
+                env |= {str(variable): str(value) for variable, value in variables.items()}
         is_enabled = facts.get("enabled", True) is not False and facts.get("disabled") is not True
         yield ConfiguredServer(client, source, name, tuple(words), env, is_enabled)
 

@@ -270,7 +270,7 @@ class _Look:
         if not _has_64_bits(pid):  # its calls have other numbers
             raise _UnknownError
         threads = self._read_calls(pid)
-        names = {one: self.calls[pid, one][0].name for one in threads}
+        names = {thread: self.calls[pid, thread][0].name for thread in threads}
         if str(pid) not in names:  # the main thread may end before the others
             raise _UnknownError
         # What the main thread does, unless it waits for others.
@@ -279,8 +279,8 @@ class _Look:
             return self._threads_of_a_server(pid, names, depth) or main
         if main and _Fact.OWN_EVENT not in main.facts:
             return self._or_children(pid, main, depth)
-        busy = [one for one, name in names.items() if name != "futex"]
-        waits = {self._call(pid, one, depth) for one in busy}
+        busy = [thread for thread, name in names.items() if name != "futex"]
+        waits = {self._call(pid, thread, depth) for thread in busy}
         waits = {wait for wait in waits if _Fact.OWN_EVENT not in wait.facts}
         if len(waits) == 1:
             [other] = waits
@@ -357,7 +357,7 @@ class _Look:
 
     def _locks(self, pid: int, threads: Sequence[str]) -> str:
         """Return what a process waits for if all its threads wait for locks or their own events."""
-        ways = [self.calls[pid, one][0] for one in threads]
+        ways = [self.calls[pid, thread][0] for thread in threads]
         waits = [call.arguments for call in ways if call.name == "futex"]
         if any(wait[1] & calls.FUTEX_COMMANDS not in _FUTEX_WAITS for wait in waits):
             raise _UnknownError
@@ -864,11 +864,11 @@ class _Files:
         facts = _facts(verb, is_accepted=is_accepted)
         if verb == "connects to":
             return _Wait(f"connects to {end.peer} (fd {fd})", facts)
-        other = ends.by_way.get((end.peer_host, end.peer_port, end.host, end.port))
-        is_open = other is not None and other.state == sockets.TCP_ESTABLISHED
-        if other and is_open and not other.inode and verb != "writes to":
+        peer_end = ends.by_way.get((end.peer_host, end.peer_port, end.host, end.port))
+        is_open = peer_end is not None and peer_end.state == sockets.TCP_ESTABLISHED
+        if peer_end and is_open and not peer_end.inode and verb != "writes to":
             place = f"{end.peer}, which has not accepted the connection"
-        elif other and self._has_socket(fd, other.inode):
+        elif peer_end and self._has_socket(fd, peer_end.inode):
             place += ", whose other end it has itself"
         return _Wait(f"{verb} {place} (fd {fd})", facts)
 

@@ -131,8 +131,8 @@ def _has_busy_ring(pid: int, device: int, found: Descriptors) -> bool:
     `device` is that of all files without a path.
     """
     numbers = [number for key, group in found.items() if key[0] == device for number in group]
-    rings = [one for one in numbers if os.readlink(f"/proc/{pid}/fd/{one}") == _IO_URING]
-    return not all(_is_idle_ring(processes.read(f"/proc/{pid}/fdinfo/{one}")) for one in rings)
+    rings = [fd for fd in numbers if os.readlink(f"/proc/{pid}/fd/{fd}") == _IO_URING]
+    return not all(_is_idle_ring(processes.read(f"/proc/{pid}/fdinfo/{fd}")) for fd in rings)
 
 
 def _is_idle_ring(about: bytes) -> bool:

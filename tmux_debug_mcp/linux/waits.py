@@ -186,7 +186,7 @@ class HiddenWaits:
         """
         now = time.monotonic()
         if now > self._asked_at + _ASK_AGAIN_S:
-            self._answers = {one: found for one, found in self._answers.items() if found[1]}
+            self._answers = {thread: found for thread, found in self._answers.items() if found[1]}
         answers = {
             thread: self._answers[thread]
             for thread in threads

@@ -122,9 +122,9 @@ def _folded_within(line: str) -> Excerpt:
     return joined(Excerpt([shown]), note(f"{text!r} in the line above: {times} times"))
 
 
-def _equal(one: str, other: str) -> int:
+def _equal(left: str, right: str) -> int:
     """Return how many characters two texts have in common at the beginning."""
-    pairs = zip(one, other, strict=False)
+    pairs = zip(left, right, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 

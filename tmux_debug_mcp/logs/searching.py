@@ -116,9 +116,8 @@ async def lines_around(log: Log, cursor: int, end: int, context: int) -> list[Lo
     """Return the line that a cursor is in, with so many lines before and after it."""
     line = _line_start(log, cursor, log.kept_from)
     first, last = _around(log, _Hit(line, 0), log.kept_from, end, context)
-    return [
-        one for one in await lines_at(log, first, _with_mark(log, first, last)) if one.start < last
-    ]
+    around = await lines_at(log, first, _with_mark(log, first, last))
+    return [near for near in around if near.start < last]
 
 
 def _with_mark(log: Log, first: int, last: int) -> bytes:

@@ -174,13 +174,15 @@ async def read_pieces(log: Log, start: int, end: int) -> AsyncIterator[tuple[str
     while position != text.position < end:
         position = text.position
         events, _ = await text.advance(end, PIECE_BYTES)
-        yield printed(events), sum(one.size for one in events if isinstance(one, Gap))
+        yield printed(events), sum(event.size for event in events if isinstance(event, Gap))
     yield printed(text.open_lines).removesuffix("\n"), 0
 
 
 def printed(events: Iterable[Event]) -> str:
     """Return the lines of the program among events, each with its line feed."""
-    lines = (one for one in events if isinstance(one, Line) and not one.text.startswith(NOTE))
+    lines = (
+        event for event in events if isinstance(event, Line) and not event.text.startswith(NOTE)
+    )
     return text_of(line._replace(text=without_paths(line.shown)) for line in lines)
 
 

@@ -252,7 +252,7 @@ def _bash(env: Mapping[str, str]) -> str:
 
 def title(name: str) -> str:
     """Return a name for tmux, with `_` for whatever tmux or a terminal might interpret."""
-    return "".join(one if one.isalnum() or one in "_.-" else "_" for one in name)
+    return re.sub(r"[^\w.-]", "_", name)
 
 
 async def start(

@@ -120,8 +120,8 @@ class Engine:
         return states
 
     async def listed(self) -> list[tuple[Pane, State]]:
-        """Return the same for the panes that lists show: without those of runs that are over."""
-        return [one for one in await self.states() if is_listed(*one)]
+        """Return the panes that lists show and their states: all but those of runs that are over."""
+        return [(pane, state) for pane, state in await self.states() if is_listed(pane, state)]
 
     def panes_in(self, window: str) -> list[Pane]:
         """Return the panes of a window, our id `@N`, oldest first. Only a split one has several."""
@@ -287,7 +287,7 @@ class Engine:
             ending = await pane.ending() if pane.made_by.is_evictable else None
             if ending:
                 ended.append((pane.started_at + ending.runtime_s, pane))
-        ended.sort(key=lambda one: one[0])
+        ended.sort(key=lambda entry: entry[0])
         for _, pane in ended[:-KEPT_RUN_PANES]:
             if not pane.subscribers and not pane.left():
                 await self._evict(pane)
@@ -383,8 +383,8 @@ class Engine:
         try:
             ended = await pane.end((signal.SIGHUP, signal.SIGTERM))
         except Exception:  # its processes may live on
-            panes = sorted([*self.panes, pane], key=lambda one: one.started_at)
-            self._panes = {one.id: one for one in panes}
+            panes = sorted([*self.panes, pane], key=lambda pane: pane.started_at)
+            self._panes = {pane.id: pane for pane in panes}
             raise
         if not self._panes:
             own_process.give_back_memory()

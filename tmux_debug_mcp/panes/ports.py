@@ -43,8 +43,8 @@ def complaint(text: str) -> list[int] | None:
     for at in reversed(range(len(lines))):
         if not _COMPLAINT.search(lines[at]):
             continue
-        near = sorted(range(len(lines)), key=lambda number: abs(number - at))
-        groups = [found for one in near[: 2 * _LINES_AROUND] for found in _PORT.findall(lines[one])]
+        near = sorted(range(len(lines)), key=lambda number: abs(number - at))[: 2 * _LINES_AROUND]
+        groups = [found for number in near for found in _PORT.findall(lines[number])]
         return list(dict.fromkeys(int("".join(group)) for group in groups))
     return None
 

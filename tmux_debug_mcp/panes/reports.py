@@ -305,7 +305,7 @@ def _text(
     excerpts = _in_order(blocks, room)
     if screen and not observation.text.is_alternate:  # lines may still be on the main screen
         rows_now = Counter(drawn.marked)
-        excerpts = [one for one in excerpts if not Counter(filter(None, one.marked)) <= rows_now]
+        excerpts = [part for part in excerpts if not Counter(filter(None, part.marked)) <= rows_now]
     if drawn.marked:
         excerpts.append(joined(note("screen"), drawn) if excerpts else drawn)
     # A line feed at the end shows that the last line is whole.
@@ -400,7 +400,7 @@ def _matching(observation: Observation, seen: SeenText, screen: ScreenRows | Non
     matches = observation.matcher.shows
     rows_now = screen.rows if screen else ()
     frames = _frames(seen, lambda row: row not in rows_now and matches(row))
-    count = seen.count + sum(len(one.lines) - len(one.notes) for one in frames.values())
+    count = seen.count + sum(len(frame.lines) - len(frame.notes) for frame in frames.values())
     found = (
         Excerpt(item.lines) if isinstance(item, Part) else frames.get(item, NOTHING)
         for item in seen.items
@@ -513,6 +513,6 @@ def _named(numbers: Sequence[int]) -> str:
 
 
 def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
-    # They have the same difference between number and index.
-    numbered = groupby(enumerate(numbers), lambda one: one[1] - one[0])
-    return [[number for _, number in group] for _, group in numbered]
+    # They have the same difference between index and number.
+    groups = groupby(enumerate(numbers), lambda indexed: indexed[0] - indexed[1])
+    return [[number for _, number in group] for _, group in groups]

@@ -355,7 +355,7 @@ def is_ready_for_step(
         return activity.inactive_s >= times.quiet_s
     # A program may also read keys that it does not await, as games do at each frame. In canonical
     # mode, one that keeps working may just have read a line that was typed ahead.
-    is_raw = all(one.modes and not one.modes.is_canonical for one in (before, after))
+    is_raw = all(snapshot.modes and not snapshot.modes.is_canonical for snapshot in (before, after))
     polls = is_raw and before.group == after.group and before.waiting is WaitKind.NONE
     return (activity.awaits is not None or polls) and waited_s >= times.quiet_s
 

@@ -94,19 +94,19 @@ async def wait(
 
     async def wait_for_one(number: int) -> None:
         nonlocal first
-        one: Report | ToolError
+        result: Report | ToolError
         try:
             observation = await begin(panes[number], matcher)
             if session:
                 observation.session = session
                 observation.shown_to = session.shown(panes[number]).cursor
-            one = await observe(observation, conditions, deadline)
+            result = await observe(observation, conditions, deadline)
         except ToolError as error:  # raised below, since the task group would wrap it
-            one = error
-        if isinstance(one, Report) and one.reason is Reason.TIMED_OUT:
-            timed_out[number] = one
+            result = error
+        if isinstance(result, Report) and result.reason is Reason.TIMED_OUT:
+            timed_out[number] = result
         else:
-            first = first or one
+            first = first or result
             tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:

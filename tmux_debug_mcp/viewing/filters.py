@@ -102,7 +102,7 @@ def time_of(word: str, now: datetime) -> float:
     The word is an ISO 8601 time, local if it names no zone; a time of day, which means its most
     recent occurrence; or how long ago, such as `10m`.
     """
-    given, word = word, word.strip()
+    text, word = word, word.strip()
     try:
         ago = _AGO.fullmatch(word)
         if ago:
@@ -118,6 +118,6 @@ def time_of(word: str, now: datetime) -> float:
         return moment.timestamp()
     except (ValueError, OverflowError):
         raise VerbError(
-            f"--since is '{visible(given)}', which is not a time. Give one such as "
+            f"--since is '{visible(text)}', which is not a time. Give one such as "
             "2026-01-30T10:15, 10:15, or how long ago: 90s, 10m, 2h, 1d."
         ) from None

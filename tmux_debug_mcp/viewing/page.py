@@ -151,8 +151,8 @@ class _Page:
         self._add_casts()
         self._data("data", self._facts())
         # The player only if there is something to play.
-        for one in [player, script] if self._casts else [script]:
-            self._file.write(f"<script>{one}</script>\n".encode())
+        for code in [player, script] if self._casts else [script]:
+            self._file.write(f"<script>{code}</script>\n".encode())
         self._file.write(b"</body>\n</html>\n")
 
     def _add(self, record: Record) -> None:

@@ -135,17 +135,17 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
             "Omit one of them."
         )
     try:
-        given = ArgumentsParser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
+        arguments = ArgumentsParser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
     except ArgumentError as error:
         raise VerbError(in_verbs(str(error), request)) from None
-    lines = given.get("lines", LAST_LINES)
+    lines = arguments.get("lines", LAST_LINES)
 
     async def captured(pane: Pane) -> str:
-        if given.get("view") == "screen":
+        if arguments.get("view") == "screen":
             return await _screen(pane)
-        return await capture(pane, lines, ansi=given.get("view") == "ansi")
+        return await capture(pane, lines, ansi=arguments.get("view") == "ansi")
 
-    found = _find(given["pane_id"], "", environ)
+    found = _find(arguments["pane_id"], "", environ)
     with closing(found.log):
         cursor = _cursor(moment_given, found)
         moment = _LogPrefix(found, cursor, environ)
@@ -162,8 +162,8 @@ def _joined(words: list[str]) -> list[str]:
 
 
 def _find(target: str, log_dir: str | None, environ: Mapping[str, str]) -> FoundLog:
-    given = log_dir or value_of("log-dir", environ)
-    directory = path_of(given) or state_directory(environ) / "logs"
+    path = log_dir or value_of("log-dir", environ)
+    directory = path_of(path) or state_directory(environ) / "logs"
     return find(target, directory, user_name(), environ)
 
 

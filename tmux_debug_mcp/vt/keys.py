@@ -248,8 +248,8 @@ class ProtocolTracker:
 
 def _number(numbers: bytes, index: int, default: int) -> int:
     """Return one of the numbers between semicolons."""
-    given = numbers.split(b";")
-    return int(given[index]) if index < len(given) and given[index] else default
+    parts = numbers.split(b";")
+    return int(parts[index]) if index < len(parts) and parts[index] else default
 
 
 def need_protocol(keys: Iterable[str]) -> bool:

@@ -169,7 +169,7 @@ def _descendants(pid: int) -> _Descendants:
         parent = parents.popleft()
         threads = processes.threads(parent, threads_room)
         threads_room -= len(threads)
-        children = [one for thread in threads for one in processes.children_of(parent, thread)]
+        children = [child for thread in threads for child in processes.children_of(parent, thread)]
         for child in children[:room]:
             room -= 1
             runs[child] = processes.run_ns(child)
@@ -201,33 +201,33 @@ def _look_at_terminal(
     modes = terminals.modes_at(terminal)
     examined, has_all_threads = _examined(session_leader, stats)
     is_whole = is_whole and has_all_threads
-    hidden = [thread for one in examined for thread in one.hidden]
+    hidden = [thread for member in examined for thread in member.hidden]
     if modes and modes.hides_lines and not modes.unread_bytes:
         asked = hidden_waits.find(hidden, terminal)
-        examined = [_with_hidden_waits(one, asked) for one in examined]
-    is_waiting = any(one.is_waiting for one in examined)
+        examined = [_with_hidden_waits(member, asked) for member in examined]
+    is_waiting = any(member.is_waiting for member in examined)
     found: list[int] = []
     # A program that another one asks something for has begun, and is at rest.
-    nothing_runs = bool(stats) and not any(one.stat.state in "RD" for one in examined)
+    nothing_runs = bool(stats) and not any(member.stat.state in "RD" for member in examined)
     if outside and not is_waiting and nothing_runs:
         found = outside.find(session_leader.tty)
         # The time of a process examined before it began to wait stays the earlier one.
         runs = runs | {pid: processes.run_ns(pid) for pid in found if pid not in runs}
         examined += _examine_outside(found, session_leader, examined)
-        is_waiting = any(one.is_waiting for one in examined)
+        is_waiting = any(member.is_waiting for member in examined)
     # A program that has just changed the modes may have begun to wait in the old or the new ones.
     if is_waiting and terminals.modes_at(terminal) != modes:
-        examined = [_GroupMember(one.stat, one.cpu_ns) for one in examined]
+        examined = [_GroupMember(member.stat, member.cpu_ns) for member in examined]
         is_whole = is_whole and not found  # their processor times are from after the change
-    members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
-    group_members = [one for one in members if one.stat.pgrp == group]
+    members = [member for member in examined if member.stat.pgrp == group or member.is_waiting]
+    group_members = [member for member in members if member.stat.pgrp == group]
     named = _named(session_leader, group_members)
-    programs = [processes.program(one.stat.pid) for one in members if one.is_waiting]
-    has_outside_relay = any(one.is_outside and one.has_own_terminals for one in members)
+    programs = [processes.program(member.stat.pid) for member in members if member.is_waiting]
+    has_outside_relay = any(member.is_outside and member.has_own_terminals for member in members)
     waiting, sleeps_s = _waiting(members, modes)
     # A child that isn't looked at may work, and the end of its work wakes its parent.
     others = {stat.ppid for stat in stats if stat.pgrp != group and stat.state not in "ZX"}
-    if not is_whole or any(one.stat.pid in others for one in members):
+    if not is_whole or any(member.stat.pid in others for member in members):
         sleeps_s = 0.0
     snapshot = Snapshot(
         tty=session_leader.tty,
@@ -241,21 +241,21 @@ def _look_at_terminal(
         shell_waiting=_shell_waiting(front, group_members),
         relays=has_outside_relay or not RELAYS.isdisjoint(programs),
         asks_for_secret=not _ASKERS.isdisjoint(programs),
-        readers=tuple(thread for one in members for thread in one.threads),
+        readers=tuple(thread for member in members for thread in member.threads),
         outside=tuple(found),
-        reader_ns=sum(one.threads_ns for one in members),
-        is_at_work=any(one.stat.state in "RD" for one in members),
-        cpu_ns=sum(one.cpu_ns for one in members),
+        reader_ns=sum(member.threads_ns for member in members),
+        is_at_work=any(member.stat.state in "RD" for member in members),
+        cpu_ns=sum(member.cpu_ns for member in members),
         # Hidden threads are asked again and again.
         runs=tuple(runs.items()) if is_whole and not hidden else (),
     )
     if modes is None or modes.is_canonical:
         return snapshot
-    for one in members:
-        if one.has_own_terminals and not one.is_outside:
-            snapshot = _look_behind(one.stat, snapshot, hidden_waits, outside)
-        elif outside and one.is_waiting and processes.program(one.stat.pid) == _PODMAN:
-            leader = outside.containers.leader(one.stat)
+    for member in members:
+        if member.has_own_terminals and not member.is_outside:
+            snapshot = _look_behind(member.stat, snapshot, hidden_waits, outside)
+        elif outside and member.is_waiting and processes.program(member.stat.pid) == _PODMAN:
+            leader = outside.containers.leader(member.stat)
             inside = terminal_of(leader) if leader else None
             if leader and inside:
                 snapshot = _look_inside(leader, inside, snapshot, hidden_waits, outside)
@@ -329,7 +329,7 @@ def _examine_outside(
     pids: Sequence[int], session_leader: Stat, examined: Sequence[_GroupMember]
 ) -> Iterator[_GroupMember]:
     """Yield those of these processes that do wait for the terminal, and may read it."""
-    seen = {one.stat.pid for one in examined}
+    seen = {member.stat.pid for member in examined}
     for stat in map(processes.read_stat, pids):
         if stat is None or stat.pid in seen:
             continue
@@ -361,18 +361,18 @@ def _named(session_leader: Stat, group: Sequence[_GroupMember]) -> Stat | None:
     """
     if not group:
         return None
-    leaders = [one for one in group if one.stat.pid == session_leader.tpgid]
+    leaders = [member for member in group if member.stat.pid == session_leader.tpgid]
     first = (leaders or group)[0]
     if first.is_waiting or first.stat.comm not in SHELLS:
         return first.stat
     # As an editor does in a command substitution.
-    reading = [one.stat for one in group if one.is_waiting]
+    reading = [member.stat for member in group if member.is_waiting]
     if reading:
         return reading[-1]
     # `$SHELL -c` stays for a list of commands.
     is_leaders_group = session_leader.pgrp == session_leader.tpgid
     if is_leaders_group and first.stat.comm in COMMAND_SHELLS:
-        commands = [one.stat for one in group if one.stat.ppid == first.stat.pid]
+        commands = [member.stat for member in group if member.stat.ppid == first.stat.pid]
         if commands and _waits_for_command(first.stat.pid):
             return commands[-1]
     return first.stat
@@ -383,7 +383,7 @@ def _shell_waiting(shell: int, group: Sequence[_GroupMember]) -> WaitKind:
 
     If the kernel hides that, another process of the group may be what waits.
     """
-    waiting = next((one.waiting for one in group if one.stat.pid == shell), WaitKind.NONE)
+    waiting = next((member.waiting for member in group if member.stat.pid == shell), WaitKind.NONE)
     return WaitKind.NONE if waiting is WaitKind.UNKNOWN and len(group) > 1 else waiting
 
 
@@ -405,10 +405,10 @@ def _waits_for_command(shell: int) -> bool:
 
 def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[WaitKind, float]:
     """Return how all members together wait for the terminal, and for how long they sleep."""
-    sleeping = {one.stat.pid: one for one in members if one.sleeps_s}
+    sleeping = {member.stat.pid: member for member in members if member.sleeps_s}
     # A shell that runs a program waits for it, and so does a program that runs another. So the
     # ancestors of the first reader count as waiting for it.
-    parents = {one.stat.pid: one.stat.ppid for one in members}
+    parents = {member.stat.pid: member.stat.ppid for member in members}
     waits_for_reader: set[int] = set()
     pid = next(iter(sleeping), 0)
     # Processes are read one after another, so reused pids could make a cycle.
@@ -419,10 +419,10 @@ def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[Wait
     # With VMIN 0, read(2) also returns if nothing was typed.
     is_timed = modes is not None and modes.polls
     if not sleeping or not do_all_wait or is_timed:
-        waiting = max((one.waiting for one in members), default=WaitKind.NONE)
+        waiting = max((member.waiting for member in members), default=WaitKind.NONE)
         return min(waiting, WaitKind.AMONG_OTHERS), 0.0
-    waiting = min(one.waiting for one in sleeping.values())
-    return waiting, min(one.sleeps_s for one in sleeping.values())
+    waiting = min(member.waiting for member in sleeping.values())
+    return waiting, min(member.sleeps_s for member in sleeping.values())
 
 
 def _look_behind(

@@ -104,7 +104,7 @@ class Job:
         self._clock = clock
         self._begun_at = clock.now()
         # Only blank lines and comments.
-        self._is_empty = all(one.lstrip()[:1] in ("", "#") for one in command.splitlines())
+        self._is_empty = all(line.lstrip()[:1] in ("", "#") for line in command.splitlines())
         self._log = log
         self._position = self._searched_to = log.size
         self._begin = secrets.token_hex(8)
