@@ -14,7 +14,7 @@ from tmux_debug_mcp.vt.captured import ScreenRows
 from .readable import Readable
 from .shells.jobs import RunEnding
 
-# A session remembers what it was shown of this many panes, the last ones.
+# Of how many panes a session remembers what it was shown: those shown last.
 _MAX_PANES = 64
 
 
@@ -25,7 +25,7 @@ class ShownScreen:
     Attributes:
         cursor: The cursor in that result.
         at: When it was made, by the pane's clock.
-        hidden: The numbers of the rows, from 0, that neither this result nor an earlier one showed.
+        hidden: The numbers of the rows, from 0, that no result so far showed.
         is_filtered: Only rows that match a pattern were shown.
     """
 
@@ -43,7 +43,7 @@ class ShownScreen:
 
 @dataclass(frozen=True, slots=True)
 class PaneView:
-    """What is shown of a pane: by one result, or by all so far.
+    """What is shown of a pane: by a result, or by all so far.
 
     Attributes:
         cursor: The output was shown up to here; 0 if none was.

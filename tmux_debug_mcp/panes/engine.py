@@ -48,7 +48,7 @@ from .ports import Ports, complaint, holder_elsewhere, numbers
 from .readable import KeptPane, Readable, shown_name
 
 MAX_PANES = 512
-# This many panes of `tmux_run` whose command has ended stay in the registry, the newest ones.
+# How many of the panes of `tmux_run` whose command has ended stay in the registry: the newest.
 KEPT_RUN_PANES = 20
 # The work of a look at a pane, in units of `Turns`: at worst it takes about a millisecond.
 _LOOK_WORK = TURN_WORK >> 3
@@ -120,11 +120,11 @@ class Engine:
         return states
 
     async def listed(self) -> list[tuple[Pane, State]]:
-        """Return the panes that lists show and their states: all but those of runs that are over."""
+        """Return the panes that lists show, with their states: not those of runs that are over."""
         return [(pane, state) for pane, state in await self.states() if is_listed(pane, state)]
 
     def panes_in(self, window: str) -> list[Pane]:
-        """Return the panes of a window, our id `@N`, oldest first. Only a split one has several."""
+        """Return the panes of a window, our id `@N`, oldest first; several if it is split."""
         return [pane for pane in self.panes if pane.window == window]
 
     async def taken_port(
@@ -249,7 +249,7 @@ class Engine:
             raise
 
     def _new_log(self, client: ControlClient, pane_id: PaneId, nonce: str) -> Log:
-        """Return the log of a new pane: a kept one, or a file without a name.
+        """Return the log of a new pane: a kept log, or a file without a name.
 
         A file without a name is gone when nobody has it open. It is in the temporary directory, or
         in the client's, which may be in memory, if the former does not support such files.
@@ -308,7 +308,7 @@ class Engine:
         return {pane.id: pane.name for pane in self.panes if pane.name in named}
 
     async def find(self, target: str) -> Pane:
-        """Return the pane with an id, or the running one with a name, else the newest with it.
+        """Return the pane with an id, or the running pane with a name, else the newest with it.
 
         Raises:
             PaneNotFoundError: There is none.

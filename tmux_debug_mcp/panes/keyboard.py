@@ -150,7 +150,7 @@ class Keyboard:
         """Raise HiddenInputError if only a person may type these now. Calls may interrupt."""
         if not self._only_people_type_secrets or keystrokes.interrupts:
             return
-        # A program may ask on a terminal that it has made within this one, or read key by key.
+        # A program may ask on a terminal that it has made within the pane's, or read key by key.
         snapshot = self._terminal.look().snapshot
         both = (terminals.modes(self._place.leader.pid), snapshot.modes)
         are_hidden = any(modes and modes.hides_lines for modes in both)
@@ -253,7 +253,7 @@ class Keyboard:
         self._terminal.tmux_has_typed()
 
     async def check_codes(self, keys: Sequence[str]) -> None:
-        """Raise NoKeyCodeError if the program would take a key for another one."""
+        """Raise NoKeyCodeError if the program would take a key for another."""
         if need_protocol(keys):
             codes_of(keys, "", await self.protocol())
 

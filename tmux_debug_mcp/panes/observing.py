@@ -47,7 +47,7 @@ class Match(NamedTuple):
 
 
 class Observation:
-    """What is new in a pane since a cursor, as far as its log was read. Functions below make one.
+    """What is new in a pane since a cursor, as far as its log was read. Functions below make it.
 
     Attributes:
         cursor: Where it begins.
@@ -86,7 +86,7 @@ class Observation:
         self._screen_matched_to = self.cursor  # the position when rows were last matched
         self._screen_at = -1  # the position when the screen was last captured, and what it was
         self._screen_there: ScreenRows | None = None
-        self._first_drawing = text.rows_before  # the drawing that was on there, if one was
+        self._first_drawing = text.rows_before  # the drawing that was on there, if any
         first_rows = self._rows() or ()
         self.rows = rows or first_rows
         self.seen = SeenText(self.cursor, first_rows, matcher.show)
@@ -110,7 +110,7 @@ class Observation:
     async def has_stopped_at(self, end: int) -> bool:
         """Read up to a cursor between two steps; return whether `stop_pattern` has matched.
 
-        A match of the other pattern is an early one.
+        A match of the other pattern is early.
         """
         position = -1
         while self.early is not MatchReason.STOPPED and position != self.position < end:
@@ -280,7 +280,7 @@ async def since_cursor(
 
 
 async def since_last_keys(pane: Pane, matcher: Matcher) -> Observation:
-    """Return one from the last keys or the shell's last job, the later one, else from the start."""
+    """Observe from the last keys or the shell's last job, the later of them, or the start."""
     job, sent = pane.jobs.last, pane.keyboard.last_sent
     job_start = job.start if job and job.start is not None else 0
     if sent is None or job_start > sent.cursor:

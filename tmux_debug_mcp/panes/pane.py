@@ -1,7 +1,7 @@
 """A pane: its place in tmux, its log, its terminal, its keyboard, and the jobs of its shell.
 
 We ask tmux and the kernel what a pane is doing, and keep only how the program ended. No call waits
-here for another one.
+here for another call.
 """
 
 import contextlib
@@ -189,7 +189,7 @@ class Pane:
     def left(self) -> list[processes.Stat]:
         """Return the processes that the program, which has ended, has left running.
 
-        Those that another one of them has started are left out.
+        Processes that another of them has started are left out.
         """
         if self._is_empty:
             return []
@@ -269,7 +269,7 @@ class Pane:
         number = signal_word.removeprefix("x")
         if number:
             return self._ended_now(processes.signal_exit_code(int(number)))
-        # tmux 3.3 may miss the SIGCHLD of a child. Another one makes it look.
+        # tmux 3.3 may miss the SIGCHLD of a child. Another signal makes it look.
         processes.send_signals([self.client.server_pid], signal.SIGCHLD)
         return None
 
@@ -428,7 +428,7 @@ class Pane:
     def _is_log_written(self) -> bool:
         if self._has_lost_log_writer():
             return True
-        # A new one may not have opened the log yet, but pane.sh would have waited for it.
+        # A new writer may not have opened the log yet, but pane.sh would have waited for it.
         if self._log_writer is None and self.place.living_leader() is None:
             return True
         return self._log_writer is not None and not processes.is_busy(self._log_writer)
@@ -527,7 +527,7 @@ class Pane:
     def _closed_job(self) -> Job | None:
         """Return the job whose call returned before its end, if its shell is done with it by now.
 
-        Its end mark, if it printed one, is in the log after a drain.
+        Its end mark, if any, is in the log after a drain.
         """
         job = self.jobs.unreported
         if job is None or job.is_concluded:
@@ -548,7 +548,7 @@ class Pane:
 
     def leave_run(self, job: Job) -> None:
         """Note that the call of a run returns before its end, which later results tell."""
-        self.run_ending()  # that of an earlier run, before this one takes its place
+        self.run_ending()  # of an earlier run, before this run takes its place
         self.jobs.unreported = job
 
     def run_ending(self) -> RunEnding | None:

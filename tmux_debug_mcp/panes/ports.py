@@ -24,7 +24,7 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 _PORT = re.compile(r"\bport\W{0,3}(\d{2,5})\b|:(\d{2,5})\b|', (\d{2,5})\)", re.IGNORECASE)
-# The port is near the complaint: in its line, or in one of this many around it.
+# The port is near the complaint: in its line, or in this many lines around it.
 _LINES_AROUND = 6
 # How many descriptors a look reads.
 _MAX_READ = 1024
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"(?<!\d)\d{2,5}(?!\d)")
 
 
 def complaint(text: str) -> list[int] | None:
-    """Return the ports named near a complaint that one is taken; None without a complaint.
+    """Return the ports named near a complaint that a port is taken; None without a complaint.
 
     Each may be another number, such as a line number. Those nearest to the complaint come first.
     """
@@ -69,7 +69,7 @@ class _Search(NamedTuple):
 
 
 class Ports:
-    """The ports on which the processes of one pane listen.
+    """The ports on which a pane's processes listen.
 
     Args:
         place: Where the pane is.

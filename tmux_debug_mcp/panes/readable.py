@@ -1,4 +1,4 @@
-"""Reading panes: live ones, and those of which only a kept log is left."""
+"""Reading panes: live panes, and those of which only a kept log is left."""
 
 import contextlib
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from .watching import Moment, Need, at_rest, until
 
 
 class KeptPane:
-    """A pane of which only the log is left. It can be read like a live one.
+    """A pane of which only the log is left. It can be read like a live pane.
 
-    Its id is `RUN/ID`. Whoever opens one must close its log.
+    Its id is `RUN/ID`. Whoever opens it must close its log.
     """
 
     has_gaps = False
@@ -63,7 +63,7 @@ Readable = Pane | KeptPane
 
 
 def shown_name(pane: Readable) -> str:
-    """Return a pane's id, with its name if it has one, in quotes if that has blanks."""
+    """Return a pane's id, with its name if any, in quotes if that has blanks."""
     if pane.name == pane.id:
         return str(pane.id)
     return f"{pane.id} '{pane.name}'" if " " in pane.name else f"{pane.id} {pane.name}"

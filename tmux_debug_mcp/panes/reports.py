@@ -3,8 +3,8 @@
 A report shows the lines that were printed, and after them the screen if a program draws on it. If
 there were several steps, it also shows the rows that appeared on the screen after each. Nothing is
 shown twice: what was drawn does not count as lines, and of a screen that the caller was shown, only
-the changed rows appear. A program that has crashed leaves no screen, so its last one precedes what
-it printed then.
+the changed rows appear. A program that has crashed leaves no screen, so its last screen precedes
+what it printed then.
 
 Making a report does not count as showing it: it may never reach the caller.
 """
@@ -83,7 +83,7 @@ class Reason(StrEnum):
     HELD = "held"  # time ran out; not interrupted, since a person has the keyboard
     LATE = "late"  # time ran out; the command has ended, but its last output is not in the log yet
     GIVEN_UP = "given_up"  # the shell gave the command up, because of an error in it
-    SHELL_ENDED = "shell_ended"  # the shell that ran the command, inside another one, has ended
+    SHELL_ENDED = "shell_ended"  # the shell that ran the command, inside another shell, has ended
     REPLACED = "replaced"  # the shell has replaced itself with a program, by `exec`
     SHELL_STARTED = "shell_started"  # the command is, or has started, a shell, now at its prompt
     SHELL_INTERRUPTED = "shell_interrupted"  # the same; an interrupt may have cut its start short
@@ -338,7 +338,7 @@ def _with_last_screen(
     blocks, later = _blocks(seen.items[:place], frames), _blocks(seen.items[place:], frames)
     known = {"", *(before.seen_rows if before else ())}
     known.update(line for block in blocks for line in block.lines)
-    # Programs that end clear some rows, such as the last one.
+    # Programs that end clear some rows, such as the last.
     is_known = known.issuperset(crashed.rows)
     if not is_known:
         rows = cut_in_the_middle(folded(Excerpt(list(crashed.rows))), room // 2)
@@ -458,7 +458,7 @@ def hidden_rows(
 ) -> frozenset[int]:
     """Return the numbers of the rows of a screen that its caller has not been shown.
 
-    An excerpt shows the screen to a caller who was shown another one before, if any.
+    An excerpt shows the screen to a caller who was shown another screen before, if any.
     """
     shown = set(excerpt.marked)
     known = set(enumerate(before.screen.rows)) if before else set()

@@ -73,7 +73,7 @@ async def send(
     """Send one or more steps, each as soon as the program is ready for it.
 
     `resize` runs before them, and `steps` may then be empty. Each step waits for the program, for
-    `timeout_s` at most; the first one, whose time begins with the call, only for a shell that is
+    `timeout_s` at most; the first step, whose time begins with the call, only for a shell that is
     about to read. If the text `is_secret`, each step with text waits until hidden input is awaited.
     A step that can't be sent is an error only if it is the first. With a matcher, even one without
     patterns, the pane is observed from the resize or the first step on, and no step is sent once
@@ -142,7 +142,7 @@ async def _resize(pane: Pane, resize: Resize, sending: SendResult, matcher: Matc
 async def _begin(
     pane: Pane, step: Keystrokes, sending: SendResult, matcher: Matcher | None
 ) -> SentStep:
-    """Note that a step is sent now. The first one begins the observation."""
+    """Note that a step is sent now. The first step begins the observation."""
     # Earlier output must be in the log before the cursor of this step.
     if pane.terminal.has_just_printed:
         await pane.flush()
@@ -155,7 +155,7 @@ async def _begin(
 
 
 async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> None:
-    """Wait for a shell that is about to read, as one that starts is, before the first step.
+    """Wait for a shell that is about to read, such as a starting shell, before the first step.
 
     Its prompt is then in the log, so that it isn't taken for output of this step. Interrupts don't
     wait for that. But C-c drops unread keys, and a signal is for the program that a line starts, so
@@ -309,7 +309,7 @@ def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
     descendants = map(processes.read_stat, processes.descendants(pane.leader.pid))
     members = [stat.pid for stat in descendants if stat and stat.pgrp == group]
     try:
-        # One by one: killpg(2) would also signal pane.sh, which may be in the group.
+        # Each alone: killpg(2) would also signal pane.sh, which may be in the group.
         for pid in members:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, signal.Signals[name])
@@ -339,8 +339,8 @@ def is_ready_for_step(
 ) -> bool:
     """Return whether to type the next step: the program has read everything and awaits more.
 
-    A program that also does other things, such as one that prints a log or draws on a screen, gets
-    `times.quiet_s` to act on the previous step, as every one does before a step that `interrupts`.
+    A program that also does other things, such as printing a log or drawing, gets `times.quiet_s`
+    to act on the previous step, as every program does before a step that `interrupts`.
     Where the kernel can't tell, the pane must be quiet. The wait began `waited_s` ago; the previous
     step was typed right after the snapshot `before`.
     """
@@ -354,7 +354,7 @@ def is_ready_for_step(
     if activity.is_unclear:
         return activity.inactive_s >= times.quiet_s
     # A program may also read keys that it does not await, as games do at each frame. In canonical
-    # mode, one that keeps working may just have read a line that was typed ahead.
+    # mode, a program that keeps working may just have read a line that was typed ahead.
     is_raw = all(snapshot.modes and not snapshot.modes.is_canonical for snapshot in (before, after))
     polls = is_raw and before.group == after.group and before.waiting is WaitKind.NONE
     return (activity.awaits is not None or polls) and waited_s >= times.quiet_s

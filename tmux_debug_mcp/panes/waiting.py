@@ -40,8 +40,8 @@ class Conditions:
 
     Attributes:
         pattern: A regular expression of RE2 that a line of output must match.
-        stop_pattern: Another one, whose match means that there is no point in waiting longer.
-        gone: A third one, that nothing on the screen matches any more; see `Observation.stands`.
+        stop_pattern: A pattern whose match means that there is no point in waiting longer.
+        gone: A pattern that nothing on the screen matches any more; see `Observation.stands`.
         is_back: Wait until something matches `gone` instead.
         idle_s: Nothing was printed and nothing typed for this long.
         is_for_rest: Wait until the pane is at rest.
@@ -68,7 +68,7 @@ class Conditions:
         return self == Conditions(timeout_s=0, shows=self.shows)
 
     def matcher(self) -> Matcher:
-        """Return the compiled patterns; ArgumentError if one is not valid."""
+        """Return the compiled patterns; ArgumentError if any is not valid."""
         return Matcher(self.pattern, self.stop_pattern, self.shows.pattern, self.gone)
 
 
@@ -81,8 +81,8 @@ async def wait(
     """Wait for the first thing that happens in any of one or more panes, for the caller's session.
 
     Returns:
-        One report of what happened; if nothing did before the timeout, one for each pane, in the
-        order of `panes`.
+        A single report of what happened; if nothing did before the timeout, a report for each
+        pane, in the order of `panes`.
 
     Raises:
         ArgumentError: A pattern is not valid.
@@ -138,7 +138,7 @@ class EndOfWait:
         self._check_s = times.quiet_s
         # Since when nothing matches `gone`; None while something does.
         self._gone_since: float | None = None
-        # Of several rules that hold, the first one counts.
+        # Of several rules that hold, the first counts.
         self._rules = (
             self._stopped_early,
             self._matched,

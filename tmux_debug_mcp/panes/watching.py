@@ -78,8 +78,8 @@ class Moment:
         is_drained: The log contained all that was printed when the rule asked; False if it is late,
             None if the rule has not asked since the last look.
         ports: The ports on which the pane's processes listen; None if that was not asked.
-        runs_others: Another program than the shell at its prompt runs in the pane, or after the end
-            of the pane's program, any one; None if that was not asked.
+        runs_others: A program besides the shell at its prompt runs in the pane, or after the end of
+            the pane's program, any program; None if that was not asked.
     """
 
     now: float

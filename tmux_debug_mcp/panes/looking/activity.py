@@ -72,7 +72,7 @@ class Snapshot:
         pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
         inside: The process that has the terminal which a relay has made, if we see it.
-        shell: That process as a shell, if it is one that we know.
+        shell: That process as a shell, if we know the shell.
         modes: None if the terminal's modes can't be read.
         own_modes: Those of the pane's own terminal; a relay has made the one of `modes`.
         waiting: How the foreground waits for the terminal.
@@ -252,7 +252,7 @@ class ActivityTracker:
         has_read = self._has_read(snapshot, now - self._begun_at)
         is_likely = has_read and (awaits is not None or shell is not None)
 
-        # What it shows together with earlier ones: the same wait goes on.
+        # Together with earlier snapshots, it shows that the same wait goes on.
         is_confirmed = is_likely and wait_s >= (times.confirm_s if is_flushed else times.printed_s)
         if not is_confirmed:
             awaits = None

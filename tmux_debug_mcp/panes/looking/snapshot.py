@@ -12,11 +12,10 @@ agent start a pinentry. Programs in the background of the terminal's own session
 
 Programs keep running while a snapshot is taken, so the order of the reads matters:
 
-- The modes are read before and after the threads. If a program changed them in between, as one that
-  has just started may do, nothing counts as waiting.
-- The processor time of a process is read before anything else that it can change: who has the
-  terminal, for one, which all processes can. If it runs after that, the next snapshot shows more
-  processor time.
+- The modes are read before and after the threads. If a program changed them in between, as a new
+  program may do, nothing counts as waiting.
+- The processor time of a process is read before anything else that it can change, such as who has
+  the terminal. If it runs after that, the next snapshot shows more processor time.
 - The name of the foreground is read last. If exec(2) changes it after that, the process has run,
   and the next snapshot shows more processor time.
 """
@@ -84,10 +83,10 @@ class _GroupMember:
 
 
 class _Descendants(NamedTuple):
-    """The processes below another one, zombies too, parents before children.
+    """The descendants of a process, zombies too, parents before children.
 
-    `runs` has their processor times, after that of the other one. No limit left out any if it
-    `is_whole`.
+    `runs` has the processor times of the process and of its descendants. No limit left out any if
+    it `is_whole`.
     """
 
     stats: list[Stat]
@@ -133,7 +132,7 @@ def look(
 def has_run(snapshot: Snapshot) -> bool:
     """Return whether a process may have run, or was left out, since it was found in a snapshot.
 
-    One that had gone when its time was to be read counts, since the kernel may then have left
+    A process that had gone when its time was to be read counts, since the kernel may then have left
     others out of a list of children.
     """
     runs = snapshot.runs
@@ -207,15 +206,15 @@ def _look_at_terminal(
         examined = [_with_hidden_waits(member, asked) for member in examined]
     is_waiting = any(member.is_waiting for member in examined)
     found: list[int] = []
-    # A program that another one asks something for has begun, and is at rest.
+    # A program on whose behalf another one asks has begun, and is at rest.
     nothing_runs = bool(stats) and not any(member.stat.state in "RD" for member in examined)
     if outside and not is_waiting and nothing_runs:
         found = outside.find(session_leader.tty)
-        # The time of a process examined before it began to wait stays the earlier one.
+        # The time of a process examined before it began to wait stays the earlier time.
         runs = runs | {pid: processes.run_ns(pid) for pid in found if pid not in runs}
         examined += _examine_outside(found, session_leader, examined)
         is_waiting = any(member.is_waiting for member in examined)
-    # A program that has just changed the modes may have begun to wait in the old or the new ones.
+    # A program that has just changed the modes may have begun to wait in either.
     if is_waiting and terminals.modes_at(terminal) != modes:
         examined = [_GroupMember(member.stat, member.cpu_ns) for member in examined]
         is_whole = is_whole and not found  # their processor times are from after the change
@@ -388,7 +387,7 @@ def _shell_waiting(shell: int, group: Sequence[_GroupMember]) -> WaitKind:
 
 
 def _waits_for_command(shell: int) -> bool:
-    """Return whether a shell with children waits for one, as far as the kernel shows.
+    """Return whether a shell waits for one of its children, as far as the kernel shows.
 
     It does not while it reads the terminal or a file or opens a FIFO, with jobs in the background.
     """

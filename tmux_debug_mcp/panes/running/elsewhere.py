@@ -88,7 +88,7 @@ def _is_anothers(pid: int) -> bool:
 
 
 def leads_to(pane: Pane, known: Door | None = None) -> Door | None:
-    """Return the program that leads elsewhere from a pane now, as one that is known may do."""
+    """Return the program that leads elsewhere from a pane now, such as a `known` door."""
     if foreground_shell(pane.leader.pid):  # as in nearly all runs
         return None
     snapshot, last = pane.terminal.look().snapshot, pane.jobs.last
@@ -101,7 +101,7 @@ def leads_to(pane: Pane, known: Door | None = None) -> Door | None:
 
 
 def passes_keys_on(pane: Pane) -> bool:
-    """Return whether the program in front passes keys on to another one, which may be hidden."""
+    """Return whether the program in front passes keys on to another, which may be hidden."""
     if leads_to(pane):
         return True
     pid = pane.terminal.look().snapshot.pid
@@ -127,7 +127,7 @@ def opens_at(moment: Moment, job: Job, sent: SentStep | None, times: Times) -> f
         return math.inf
     if door(snapshot) or (isinstance(job, TypedJob) and job.shell.pid == snapshot.pid):
         return moment.touched_at + times.quiet_s
-    # One that passes on what was printed isn't seen to wait for keys.
+    # A program that passes on what was printed isn't seen to wait for keys.
     is_relay = processes.program(snapshot.pid) in RELAYS
     return moment.now + times.poll_s if is_relay else math.inf
 
@@ -318,7 +318,7 @@ async def _wait_for_begin(pane: Pane, job: TypedJob, deadline: float) -> None:
     if not moment.is_drained:  # what would be typed could go to the command
         raise ElsewhereError(pane.id, job.shell.name, "the log is late")
     await _end_reading(pane)
-    # The shell reads one line after the other, so its answer shows what it has read before.
+    # The shell reads its lines in order, so its answer shows what it has read before.
     await _ask(pane, job.shell)
     job.has_end_mark()
     if pane.losses != losses:

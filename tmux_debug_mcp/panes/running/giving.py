@@ -168,7 +168,7 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
 
     Raises:
         NotAtPromptError: No shell has the terminal.
-        ShellNotReadyError: One has, but does not reach its prompt.
+        ShellNotReadyError: The shell that has it does not reach its prompt.
         PaneExitedError: The pane's program has just ended.
     """
     starting_s = max(0.0, deadline - pane.clock.now())

@@ -1,4 +1,4 @@
-"""Running a command, in a shell's pane or in a new one, for its output and exit code.
+"""Running a command, in a shell's pane or in a new pane, for its output and exit code.
 
 A run ends with its command, or at its timeout, when it interrupts the command. It also ends when
 the command awaits something, since waiting would last until the timeout; the command then goes on
@@ -197,7 +197,7 @@ class EndOfJob(EndOfRun):
         if not (job.shell.dialect.has_editor or self._is_restored or moment.has_person):
             self._is_restored = True
             return RunAction.RESTORE
-        # A command may have closed the script, as one does that closes all files: then it has ended
+        # A command may have closed the script, along with all its files: then it has ended
         # only when the shell is at its prompt. What it printed until then is drained after a look.
         if moment.activity is None:
             return Need.LOOK

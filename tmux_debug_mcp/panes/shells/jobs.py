@@ -10,8 +10,8 @@ so the command can't read the nonce of its end mark there. An empty script also 
 has begun the command, whatever the log, which may be late, has to say.
 
 Another program may have read the nonce before, or the shell may show it. So a mark alone ends
-nothing: it counts once the shell is done with the script, which the kernel tells. If there is more
-than one by then, they don't tell the exit code, and the shell is asked.
+nothing: it counts once the shell is done with the script, which the kernel tells. If there are
+several by then, they don't tell the exit code, and the shell is asked.
 
 A shell elsewhere can't see our files, and the kernel tells nothing of it. There the first mark ends
 the job.
@@ -44,7 +44,7 @@ _PIECE_BYTES = 1 << 20
 # The part of a command that its slug is made from, and the length of the slug.
 _SLUG_SOURCE_CHARACTERS = 200
 _MAX_SLUG_CHARACTERS = 24
-# A command with one of these may read the exit code of the command before it.
+# A command with any of these may read the exit code of the command before it.
 _READS_EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 # A script holds itself open at a high number, which a command is not likely to use.
 _HIGHEST_FD = 197
@@ -84,7 +84,7 @@ class Job:
         end: The cursor where the output ends, None before that.
         next_from: The cursor where the shell was given the next job, None before that.
         exit_code: The command's exit code; None before it is concluded, or if it is not known.
-        code_before: The exit code of the shell's last command before this one, None until the mark
+        code_before: The exit code of the shell's last command before this job, None until the mark
             at `start` is read, or if there are several.
         is_concluded: The shell is done with the script, and what it printed for the job is known.
     """
@@ -120,7 +120,7 @@ class Job:
         return self.command.replace("\r\n", "\n") + "\n"
 
     def has_end_mark(self) -> bool:
-        """Search the new part of the log for marks; return whether there is one of the end."""
+        """Search the new part of the log for marks; return whether there is an end mark."""
         size = self._log.size
         while not self.is_concluded and self._position < size:
             start = max(self._position, self._log.kept_from)
@@ -340,10 +340,10 @@ class Jobs:
     """The jobs that the shell in a pane was given, one after another.
 
     Attributes:
-        last: The one that was given last, unless it was dropped.
-        outer: Those that started the shells in which later ones run, the outermost first.
-        unreported: One whose call returned before its end; a later result reports that.
-        ending: How the last of those ended.
+        last: The job that was given last, unless it was dropped.
+        outer: The jobs that started the shells in which later jobs run, the outermost first.
+        unreported: A job whose call returned before its end; a later result reports that.
+        ending: How the last of the unreported jobs ended.
         lock: Held by the call that gives jobs to the shell.
         commands: The last 1,000 commands, each on one line, by the names of their files.
     """
