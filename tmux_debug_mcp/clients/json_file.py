@@ -25,7 +25,7 @@ class _Member:
 
 
 def load(text: str) -> Entry:
-    """Return the value of a text, {} for an empty one."""
+    """Return the value of a text, {} for an empty text."""
     if not text.strip():
         return {}
     try:

@@ -114,7 +114,7 @@ def named(command: str, environ: Mapping[str, str]) -> Program:
 
 
 def _launcher(program: str) -> tuple[str, ...]:
-    """Return the command for a program in a cache of uv or pipx, () for an installed one."""
+    """Return the command for a program in a cache of uv or pipx, () for an installed program."""
     found = _IN_CACHE_OF_UV.fullmatch(program)
     if found and os.path.exists(f"{found[1]}/CACHEDIR.TAG"):
         start, flag = ["uvx"], "--from"

@@ -39,7 +39,7 @@ class Homes:
         return Path(path) if os.path.isabs(path) else self.home / ".config"
 
     def of(self, variable: str, default: str) -> Path:
-        """Return the directory that a variable names, or the default one in the home directory."""
+        """Return the directory that a variable names, or else this one in the home directory."""
         path = self.environ.get(variable, "")
         return Path(os.path.abspath(path)) if path else self.home / default
 

@@ -1,6 +1,6 @@
 """All findings: the package, tmux, a server that is really started, options, and the clients.
 
-Whatever a server refuses by itself is not checked here: the one that is started says it.
+Whatever a server refuses by itself is not checked here: the started server says it.
 """
 
 import os
@@ -161,7 +161,7 @@ def _locale(charmap: str) -> list[Finding]:
 
 
 def _awaits(*, is_seen: bool) -> Finding:
-    """Return whether we can see that a program in a pane awaits input, as one did."""
+    """Return whether we have seen that a program in a pane awaits input."""
     name = "awaits input"
     if is_seen:
         return ok(name, "can tell when programs wait for input")

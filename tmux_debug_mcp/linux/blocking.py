@@ -2,15 +2,15 @@
 
 The words follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. If only the
 process itself has the other end of a pipe or a socket, they say so, since nobody else can end such
-a wait. If one other process of the pane has it, perhaps with descendants, they name that one, and
-what it is blocked on. Nothing is guessed: there are no words for what runs, what is hidden from us
-and what we don't know.
+a wait. If a single other process of the pane has it, perhaps with descendants, they name that
+process, and what it is blocked on. Nothing is guessed: there are no words for what runs, what is
+hidden from us and what we don't know.
 
 A program merely waits if that is usual: time, a signal, a request or a change ends it, as in a
 server that accepts. So does one that waits for such a program. Others are blocked.
 
 - A program that waits for its only child is blocked on what the child is blocked on.
-- Of several threads, the main one decides. While it waits for the others, on a lock or its own
+- Of several threads, the main thread decides. While it waits for the others, on a lock or its own
   event, they decide, if all that do something else do the same. While it only accepts, as in a
   server, threads decide that wait for another server, to write, or for the lock of a file.
 - What is read here may change meanwhile, so the calls of all threads are read again at the end.
@@ -309,7 +309,7 @@ class _Look:
         return _Wait(f"{wait.text} or {other.text}", other.facts & _Fact.USUAL)
 
     def _threads_of_a_server(self, pid: int, names: Mapping[str, str], depth: int) -> _Wait | None:
-        """Return what threads beside the main one wait for, if it is more than a request."""
+        """Return what threads beside the main thread wait for, if it is more than a request."""
         texts = []
         for thread, name in names.items():
             if name == "futex" or thread == str(pid):
@@ -464,7 +464,7 @@ class _Look:
         return _Wait(text, _Fact.CHILD | _usual_of(waits))
 
     def child(self, pid: int, depth: int = 0) -> _Wait:
-        """Return what a process that waits for this one is blocked on."""
+        """Return what a process that waits for this child is blocked on."""
         before = dict(self.calls)
         try:
             wait = self.process(pid, depth + 1)
@@ -498,7 +498,7 @@ class _Lock(NamedTuple):
     end: float
 
     def excludes(self, other: "_Lock") -> bool:
-        """Tell whether the other lock waits for this one; locks of bytes never do for their own."""
+        """Tell whether the other lock waits for this; locks of bytes never do for their own."""
         is_common = self.start <= other.end and other.start <= self.end
         may_wait = self.is_flock or self.holder != other.holder
         return is_common and may_wait and self.is_flock == other.is_flock
@@ -514,7 +514,7 @@ def _awaited_children(pid: int) -> list[int]:
 
 
 def _ancestor_of_all(pids: frozenset[int]) -> processes.Stat | None:
-    """Return the one of some processes that all others descend from, None if there is none."""
+    """Return the process that all others of them descend from, None if there is none."""
     for pid in pids:
         if pids <= {pid, *processes.descendants(pid)}:
             return processes.read_stat(pid)
@@ -552,7 +552,7 @@ def _signed(word: int) -> int:
 
 
 class _Files:
-    """The open files of a thread, and what it means to wait for one."""
+    """The open files of a thread, and what it means to wait for them."""
 
     def __init__(self, look: _Look, pid: int, thread: str, depth: int) -> None:
         self._look = look
@@ -783,7 +783,7 @@ class _Files:
         return [pid for pid in others if self._numbers(pid, file)]
 
     def _wakes_itself(self, fd: int) -> bool:
-        """Tell whether a file is one that event loops wake themselves with."""
+        """Tell whether a file is of a kind that event loops wake themselves with."""
         link = self._link(fd)
         if link == EVENTFD:
             return True
@@ -806,7 +806,7 @@ class _Files:
         return flags is not None and bool(int(flags[1], 8) & os.O_CLOEXEC)
 
     def _has_socket(self, fd: int, inode: int) -> bool:
-        """Tell whether the process also has another socket than the one at a descriptor."""
+        """Tell whether the process has another socket besides that at a descriptor."""
         device = self._stat(fd).st_dev  # that of all sockets
         return (device, inode) in (self._look.descriptors(self._pid) or {})
 
@@ -820,7 +820,7 @@ class _Files:
         return name.rstrip(b"\0").decode(errors="replace")
 
     def _protocol_of(self, inode: int) -> str:
-        """Return the protocol of a socket by searching all sockets; "" if it is another one."""
+        """Return the protocol of a socket by searching all sockets; "" for any other."""
         for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
             if inode in self._look.ends(protocol).by_inode:
                 return protocol
@@ -873,7 +873,7 @@ class _Files:
         return _Wait(f"{verb} {place} (fd {fd})", facts)
 
     def _is_usual_at(self, fd: int, peer: int) -> bool:
-        """Tell whether the one other process of the pane that has the peer of a socket waits."""
+        """Tell whether the only other process of the pane that has the peer of a socket waits."""
         key = self._stat(fd).st_dev, peer
         others = [pid for pid in self._look.others() if key in (self._look.descriptors(pid) or {})]
         about = processes.read_stat(others[0]) if len(others) == 1 else None
@@ -890,7 +890,7 @@ class _Files:
         name = self._plain((peer.name if peer else "") or end.name) or "a socket"
         if end.peer and self._has_socket(fd, end.peer):
             name += " whose other end it has itself"
-        # A socket that was accepted has the name of the one that listens.
+        # A socket that was accepted has the name of the listening socket.
         facts = _facts(verb, is_accepted=not (peer and peer.name))
         if verb == "reads" and end.peer and self._is_usual_at(fd, end.peer):
             facts |= _Fact.USUAL
@@ -898,12 +898,12 @@ class _Files:
 
 
 def _facts(verb: str, *, is_accepted: bool) -> _Fact:
-    """Return what is true of a wait for a socket. One that `is_accepted` is read for a request."""
+    """Return what is true of a wait for a socket. If it `is_accepted`, it is read for a request."""
     is_work = verb in ("writes to", "connects to") or (verb == "reads" and not is_accepted)
     return _Fact.WORK if is_work else _Fact.NONE
 
 
 def _is_ephemeral(port: int) -> bool:
-    """Tell whether a port is one that the kernel gives if none is asked for. Source: ip(7)."""
+    """Tell whether the kernel may give this port if none is asked for. Source: ip(7)."""
     first, last = processes.read("/proc/sys/net/ipv4/ip_local_port_range").split() or (0, 0)
     return int(first) <= port <= int(last)

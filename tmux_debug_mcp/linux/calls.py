@@ -14,7 +14,7 @@ from . import processes
 
 # The system calls that wait for a child.
 CHILD_WAITS = frozenset({"wait4", "waitid"})
-# Those that wait until one of several files is ready.
+# Calls that wait until one of several files is ready.
 _POLLS = "poll", "ppoll", "restarted_poll", "select", "pselect6"
 FILE_WAITS = frozenset({*_POLLS, "epoll_wait", "epoll_pwait", "epoll_pwait2"})
 # Events of poll(2) and epoll(7). Hang-ups and errors come without being asked.
@@ -100,7 +100,7 @@ _POLLFD = struct.Struct("<ihh")
 _TIME = struct.Struct("<QQ")
 _MAX_SECONDS = 0x7FFFFFFF
 _MICROSECOND_S, _NANOSECOND_S = 1e-6, 1e-9
-# A program that waits for more files than this is a server, not one that reads a terminal.
+# A program that waits for more files than this is a server, not a reader of a terminal.
 _MAX_FILES = 1024
 # The longest line about a file that an epoll instance waits for.
 _EPOLLED_BYTES = 128
@@ -110,7 +110,7 @@ class SystemCall(NamedTuple):
     """The system call that a thread is in.
 
     Attributes:
-        name: The name in syscalls(2), "" for none or one that we don't know. A poll(2) that
+        name: The name in syscalls(2), "" for none or for an unknown call. A poll(2) that
             continues after a signal is `restarted_poll`.
         arguments: Its six arguments; none if there is no call.
         is_running: The thread uses a processor or waits for one.

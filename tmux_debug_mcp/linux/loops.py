@@ -6,7 +6,7 @@ end its sleep. We claim that only where we see all that could wake it:
 
 - Each thread waits for the terminal, for such files, for other threads or for signals.
 - No timer and no I/O in the background sends it signals, or makes such a file ready. An io_uring
-  with requests could. libuv makes one for each loop of node, but seldom leaves requests in it.
+  with requests could. libuv makes a ring for each loop of node, but seldom leaves requests in it.
 
 The end of a child wakes its parent, too. Who calls this knows the children.
 Source: proc(5), eventfd(2), signalfd(2), timerfd_create(2), setitimer(2), timer_create(2),
@@ -25,7 +25,7 @@ from .descriptors import EVENTFD, Descriptors, descriptors, has_pipe_end, has_un
 from .waits import KernelWait
 
 # A thread that waits for no files may look at a queue at each timeout, and how soon that ends isn't
-# known. One as long as this seldom ends: Go has a thread that wakes once a minute.
+# known. A timeout as long as this seldom ends: Go has a thread that wakes once a minute.
 _RARE_S = 10.0
 # Processes with more descriptors than this are not looked at.
 _MAX_DESCRIPTORS = 256
@@ -37,7 +37,8 @@ _JOB_CONTROL = (signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, 
 _LEFT_OUT = (*_JOB_CONTROL, signal.SIGKILL, signal.SIGSTOP)
 _ALL = 0x7FFFFFFF & ~sum(1 << (number - 1) for number in _LEFT_OUT)
 _TIMERS = re.compile(rb"signal: (\d+)/.*\nnotify: (\w+)/.*\nClockID: (-?\d+)")
-# By this signal, timers wake a thread of the C library. Vim always has one, to end long searches.
+# By this signal, timers wake a thread of the C library. Vim always has a timer, to end long
+# searches.
 _LIBRARY_SIGNAL = 32
 # CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, which stand still while the process sleeps.
 _CPU_CLOCKS = (2, 3)

@@ -48,7 +48,7 @@ _MAX_TIME_S = 1e11
 
 _ID = re.compile(r"debug-\d{1,9}")
 _WINDOW = re.compile(r"@\d{1,9}")
-# A nonce, or the SHA-256 of one.
+# A nonce, or its SHA-256.
 _MARK = re.compile(r"[0-9a-f]{16}|[0-9a-f]{64}")
 _RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
 
@@ -181,7 +181,7 @@ class Archive:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
     def find(self, target: str) -> ArchivedPane:
-        """Return the pane of `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this run or an earlier one.
+        """Return the pane of `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this or an earlier run.
 
         An id takes precedence over a name, and the newest pane of a name over older ones.
 
@@ -268,7 +268,7 @@ class Archive:
         return sorted(name for name in names if _RUN.fullmatch(name) and name != self.run)
 
     def _count_closed(self, log: Log) -> None:
-        """Count a log of this run that was closed, and remove old ones beyond the limit."""
+        """Count a log of this run that was closed, and remove old logs beyond the limit."""
         with contextlib.suppress(OSError):
             size = log.path.stat().st_blocks * 512
             self._closed.append((log.path, size))

@@ -27,7 +27,7 @@ _MAX_LINE_BYTES = 1 << 15
 
 
 class PaneText:
-    """What was printed from a cursor on, as far as the log was read. Make one with `since`.
+    """What was printed from a cursor on, as far as the log was read. `since` makes it.
 
     It begins with the screen as it was at the cursor, whose lines are not new. `sent` holds the
     keys that were sent to the pane, oldest first. More may be added meanwhile.
@@ -104,7 +104,7 @@ class PaneText:
 
     @property
     def open_lines(self) -> list[Line]:
-        """The lines that may still change; the last one is incomplete."""
+        """The lines that may still change; the last is incomplete."""
         if self._is_read:
             return self._transcript.open_lines(is_annotated=True) or [EMPTY_LINE]
         return self._transcript.main_lines() or [EMPTY_LINE]
@@ -206,7 +206,7 @@ class PaneText:
         return self._transcript.take_events(), self._transcript.line_begins_at()
 
     def _expect_echo(self) -> TypedText | None:
-        """Expect the echo of the keys that were sent up to the position; return the next ones."""
+        """Expect the echo of the keys that were sent up to the position; return the next keys."""
         not_expected = [keys for keys in self._sent if keys.number > self._last_expected]
         for keys in not_expected:
             if keys.cursor > self.position:

@@ -43,8 +43,8 @@ _MAY_DRAW = re.compile(rb"\033\[(?:[0-9;]+[Hfd]|\?25l|\?[0-9;]*(?:47|1047|1049))
 async def transcript_from(log: Log, cursor: int) -> Transcript:
     """Return a transcript whose screen is as it was at a cursor.
 
-    Its text contains only what comes after the cursor, not what the screen showed there. The last
-    transcript is kept with the log, and goes on from its cursor to a near one.
+    Its text contains only what comes after the cursor, not what the screen showed there. The log
+    keeps the last transcript as its checkpoint, which goes on to a cursor that is near.
     """
     checkpoint, log.checkpoint = log.checkpoint, None
     size = log.columns, log.rows

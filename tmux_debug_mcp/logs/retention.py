@@ -25,8 +25,8 @@ class Retention:
     """Notes when logs grow, and trims them and keeps their timing at intervals while any does.
 
     While one of several logs grows, all are looked at so often that the order is known in which
-    they grow. While none grows, nothing runs, unless one can't be watched: then it is looked at, at
-    intervals, all the time. Nothing is freed where the file system can't punch holes.
+    they grow. While none grows, nothing runs, unless a log can't be watched: then it is looked at
+    at intervals, all the time. Nothing is freed where the file system can't punch holes.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -63,8 +63,8 @@ class SearchResult(NamedTuple):
     Attributes:
         groups: The lines that match, each with those around it; where these overlap or adjoin, they
             make one group.
-        matches: Where the pattern matches: a cursor within each line, the oldest first. Older ones
-            than those of the groups are those for which there is no room.
+        matches: Where the pattern matches: a cursor within each line, the oldest first. Those
+            older than the groups are of lines for which there is no room.
     """
 
     groups: Sequence[Sequence[LogLine]]
@@ -81,7 +81,7 @@ class SearchResult(NamedTuple):
         return bisect_left(self.matches, self.groups[0][0].start) if self.groups else 0
 
     def is_match(self, line: LogLine) -> bool:
-        """Return whether the line matches, or else stands near one that does."""
+        """Return whether the line matches, or else stands near a line that does."""
         return bisect_left(self.matches, line.start) < bisect_left(self.matches, line.end)
 
 
@@ -96,7 +96,7 @@ async def search(
     """Return the newest lines that match, at most `max_lines`, with so many lines around each.
 
     They have about as much text as a result has room for. Bytes that are no longer kept are
-    skipped. The pattern is one that `matching.compiled` has returned for bytes.
+    skipped. `matching.compiled` has made the pattern, for bytes.
     """
     matches = await _find(log, max(start, log.kept_from), end, pattern, max_lines)
     # The log may be trimmed at each `await`, so what is shown is read at once.

@@ -47,7 +47,7 @@ def found_in(log: Log, excerpt: Excerpt) -> Excerpt:
 
 
 def in_pairs(items: Iterable[Part | T]) -> list[Part | T]:
-    """Join each second part to the one before it. What is between parts stays in its order."""
+    """Join each second part to the part before it. What is between parts stays in its order."""
     pairs: list[Part | T] = []
     first: Part | None = None
     for item in items:
@@ -68,7 +68,7 @@ class SeenText:
     Attributes:
         items: Lines and frames; the last item are the newest lines.
         last_screen: The frame of the program that drew last and was done with it, if any.
-        has_older_frames: There were more frames, older ones.
+        has_older_frames: There were older frames, too.
         count: How many lines match `show`.
     """
 
@@ -151,12 +151,12 @@ class SeenText:
         if sum(part.size for part in parts) > 2 * KEPT_CHARACTERS:
             room = KEPT_CHARACTERS
             for count, part in enumerate(sorted(parts, key=lambda part: part.size)):
-                part.keep(room // (len(parts) - count))  # what short ones leave is for long ones
+                part.keep(room // (len(parts) - count))  # what short parts leave is for long parts
                 room -= part.size
         self.items += [*frames, Part(start)]
 
     def with_open(self, lines: Sequence[Line]) -> "SeenText":
-        """Return the same with the lines that may still change; the last one is incomplete."""
+        """Return a copy with the lines that may still change; the last is incomplete."""
         other = copy.copy(self)
         other.items = [item.copy() if isinstance(item, Part) else item for item in self.items]
         other.add(lines)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.vt.sizes import COLUMNS, MAX_COLUMNS, MAX_ROWS, ROWS
 
-# So many notes are kept in memory. When there are more, older ones are joined, to a quarter.
+# So many notes are kept in memory. When there are more, older notes are joined, to a quarter.
 _MAX_NOTES = 1 << 15
 # The least time between two entries of the file while a log grows. It doubles after each 10,000 of
 # them, so a program that prints all day has some 110,000.
@@ -63,7 +63,7 @@ class Timing:
     sizes: list[int] = field(default_factory=list)
     afters: list[float] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)
-    # The entries that are still to be written, how many there were, and what the last one says.
+    # The entries that are still to be written, how many there were, and what the last says.
     _entries: list[str] = field(default_factory=list, compare=False)
     _entered: int = field(default=0, compare=False)
     _last_s: float = field(default=0.0, compare=False)
@@ -172,7 +172,7 @@ class Timing:
         return copy.entries()
 
     def read(self, text: str) -> None:
-        """Take over a file's entries, up to the first line that is not one."""
+        """Take over a file's entries, up to the first line that is not an entry."""
         at_s, size = 0.0, 0
         for line in text.splitlines():
             words = line.split(" ")
@@ -212,7 +212,7 @@ class Timing:
 
 
 def _limited(value: str, maximum: int) -> int:
-    """Return a size from a file, at most the maximum; 0 if it is not one."""
+    """Return a size from a file, at most the maximum; 0 if it is not a size."""
     if not _NUMBER.fullmatch(value):
         return 0
     return min(int(value), maximum)

@@ -88,7 +88,7 @@ class TmuxHost:
         """Set how many lines of history tmux keeps for panes that are made from now on.
 
         Raises:
-            TmuxGoneError: The server ended meanwhile. The limit is set for the next one.
+            TmuxGoneError: The server ended meanwhile. The limit is set for the next server.
         """
         self._history_limit = lines
         if self.client:

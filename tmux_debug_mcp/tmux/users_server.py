@@ -128,7 +128,7 @@ class UsersServer:
         await self._run(("resize-pane", "-t", row.pane_id, *flags))
 
     async def select_pane(self, row: PaneRow) -> None:
-        """Make a pane the active one of its window."""
+        """Make a pane the active pane of its window."""
         await self._run(("select-pane", "-t", row.pane_id))
 
     async def create_session(
@@ -136,7 +136,7 @@ class UsersServer:
     ) -> CreatedPane:
         """Make a session, and start the server if none runs.
 
-        Like all methods that take a command, it raises ArgumentError for one of more than 12,000
+        Like all methods that take a command, it raises ArgumentError if that has more than 12,000
         bytes.
         """
         self._prepare_start()
@@ -150,7 +150,7 @@ class UsersServer:
     ) -> CreatedPane:
         """Make a window in the session of a row, with further flags of new-window.
 
-        It becomes the session's current one, unless a flag is `-d`.
+        It becomes the session's current window, unless a flag is `-d`.
         """
         words = ["new-window"]
         if name:
@@ -159,13 +159,13 @@ class UsersServer:
         return await self._create(words, command)
 
     async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> CreatedPane:
-        """Split a pane, by flags of split-window. The new one becomes the window's active pane."""
+        """Split a pane, by flags of split-window. The new pane becomes the window's active pane."""
         return await self._create(["split-window", *flags, "-t", row.tmux_pane], command)
 
     async def _create(self, words: Sequence[str], command: str | None) -> CreatedPane:
         """Run a command that makes a pane, and return the pane.
 
-        It starts in the settings' directory, unless the command has a flag `-c`: the last one wins.
+        It starts in the settings' directory, unless the command has a flag `-c`: the last wins.
         """
         name, *flags = words
         directory = escaped(str(self._settings.cwd))
@@ -191,7 +191,7 @@ class UsersServer:
         return CreatedPane(session_id, session_name, window_id, window_index, pane_id, is_gone)
 
     async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
-        """Send steps one after the other, and return the confirmation, which names the target.
+        """Send steps in order, and return the confirmation, which names the target.
 
         Raises:
             PaneExitedError: The pane's program had ended when the row was read.
@@ -259,7 +259,7 @@ class UsersServer:
         await self._paste(pane_id, text + keys, is_bracketed=False, version=tmux_version)
 
     async def _paste(self, pane_id: str, text: str, *, is_bracketed: bool, version: str) -> None:
-        """Paste text into one pane, even of synchronized ones, and keep the user's own buffers."""
+        """Paste text into one pane, even if it is synchronized, and keep the user's own buffers."""
         if not text:
             return
         buffer = f"keys-{secrets.token_hex(8)}"
@@ -356,7 +356,7 @@ class UsersServer:
     def _orphans_go_to_init(self) -> Iterator[None]:
         """Stop being a subreaper during the block, so that init adopts a new tmux server.
 
-        Blocks of several calls may overlap; the last one to end makes us a subreaper again.
+        Blocks of several calls may overlap; the last to end makes us a subreaper again.
         """
         if self._sessions_in_making == 0:
             processes.become_subreaper(is_one=False)
@@ -398,7 +398,7 @@ class UsersServer:
         return os.path.basename(directory) == f"tmux-{os.geteuid()}"
 
     def _check_owners(self) -> None:
-        """Check that no other user can have made the socket, and that it is one.
+        """Check that it is a socket, and that no other user can have made it.
 
         tmux itself checks no more than its own directory, and that only without -S.
 

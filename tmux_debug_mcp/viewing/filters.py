@@ -25,12 +25,12 @@ class PaneNames:
     """The names of panes, from the records of the calls that made them.
 
     The server run tells panes apart; if it isn't on record, their audit does. If servers that share
-    such an audit each have a pane of the same id, the newest one's name counts.
+    such an audit each have a pane of the same id, the newest pane's name counts.
     """
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}
-        # Of all audits without runs: panes of a rotated one appear in its successor, too.
+        # Of all audits without runs: panes of a rotated audit appear in its successor, too.
         self._without_run: dict[str, str] = {}
 
     def note(self, record: Record) -> None:

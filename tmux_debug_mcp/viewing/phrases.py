@@ -5,7 +5,7 @@ A phrase is a verb, the pane's name, what the call was mainly about, and the res
     create web: python3 app.py, until /listening/
     send web: 'GET /' Enter, then C-c
 
-The verb is the tool's name in words, unless there is a shorter one.
+The verb is the tool's name in words, unless there is a shorter verb.
 The arguments of a failed call may have any type: they are on record as the client sent them. A
 phrase is not safe to print until it has gone through `visible`.
 """
@@ -41,7 +41,7 @@ def describe(record: Record, name: str = "", directory: str | None = None) -> st
     """Return what a call did.
 
     `name` is its pane's, "" if it has none or the pane is shown beside the phrase. `directory`
-    replaces the one that the call named: "" leaves it out, and None keeps it.
+    replaces the directory that the call named: "" leaves it out, and None keeps it.
     """
     arguments = dict(record.arguments)
     if record.directory:

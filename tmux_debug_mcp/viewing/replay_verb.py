@@ -154,7 +154,7 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 def _joined(words: list[str]) -> list[str]:
-    """Return the words with `--at -5s` as one: argparse takes the second word for a flag."""
+    """Join `--at -5s` into a word: argparse takes the second word for a flag."""
     if "--at" not in words[:-1]:
         return words
     place = words.index("--at")

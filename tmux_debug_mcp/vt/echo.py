@@ -30,7 +30,7 @@ MAX_TEXTS = 50_000
 _MIN_PART = 4
 # How many times text may be typed ahead of a shell.
 _MAX_TYPED_AHEAD = 20
-# Texts that are near: the next ones to be echoed, and the last ones that were.
+# Texts that are near: the next to be echoed, and the last that were.
 _NEAR_NEXT = 32
 _NEAR_LAST = 16
 # Searching backwards takes time that grows with text and line, so both are limited.
@@ -85,14 +85,14 @@ class _Texts:
         self._lengths = sorted({*self._lengths, *map(len, texts)})
 
     def near(self) -> Iterable[tuple[int, str]]:
-        """Return the numbers and texts of the last echoed texts and of the next ones."""
+        """Return the numbers and texts of the last echoed texts and of the next."""
         first = max(0, self.next - _NEAR_LAST)
         return enumerate(self.texts[first : self.next + _NEAR_NEXT], start=first)
 
     def at_end_of(self, line: str) -> int | None:
         """Return the number of the longest text that a line ends with, or None.
 
-        Among equal texts, it is the next expected one, or else the last one.
+        Among equal texts, it is the next that is expected, or else the last.
         """
         number = None
         for length in itertools.takewhile(len(line).__ge__, self._lengths):
@@ -218,7 +218,7 @@ class Echo:
     def _end_of_typed(self, text: str) -> int:
         """Return where the last typed text ends in a line, 0 if there is none.
 
-        The text after the last one in the line is expected next.
+        The text after the last in the line is expected next.
         """
         trimmed = text.strip(" ")
         # Only near texts are searched for. The text at the end of a line shows which are near.

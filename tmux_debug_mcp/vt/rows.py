@@ -94,7 +94,7 @@ class Screen(NamedTuple):
 
     Attributes:
         rows: The rows of the screen.
-        lines: What was written to the alternate screen; empty if it was drawn on the main one.
+        lines: What was written to the alternate screen; empty if it was drawn on the main screen.
     """
 
     rows: Sequence[str]
@@ -373,7 +373,7 @@ def annotated(events: Iterable[Event]) -> Iterator[Line]:
 
 
 def new_at_start(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows before the first one that is not new."""
+    """Return the rows before the first that is not new."""
     return list(itertools.takewhile(operator.attrgetter("is_new"), rows))
 
 
@@ -413,7 +413,7 @@ class History:
         self.begun: list[Row] = []
 
     def add_rows(self, rows: Iterable[Row]) -> None:
-        """Settle rows; the first one continues the line that has begun."""
+        """Settle rows; the first continues the line that has begun."""
         for row in rows:
             if row.cells is None and not row.is_wrapped and not self.begun:
                 line = Line(row.text, begins_at=row.begins_at, command=row.command)

@@ -5,13 +5,13 @@
 1. Only key names, separated by spaces: they are pressed in order. Line feeds at the end press
    Enter.
 2. Otherwise text. Line feeds and the word Enter at its end press Enter.
-3. A word that looks like a key but isn't one, and text with a key before or after it, are errors:
+3. A word that only looks like a key, and text with a key before or after it, are errors:
    nothing is typed by accident.
 
-CRLF counts as a line feed. `steps` turns strings into steps, which are sent one after the other:
+CRLF counts as a line feed. `steps` turns strings into steps, which are sent in order:
 
-1. Each line of a text is a step, with the Enter at its end: a program that one line starts gets the
-   next ones.
+1. Each line of a text is a step, with the Enter at its end: a program that a line starts gets the
+   next lines.
 2. Keys that are pressed together are a step, and so is a signal.
 3. A paste is one step, whatever it contains.
 """
@@ -161,7 +161,7 @@ def read(keys: str) -> ParsedKeys:
     """Return what a string that is not literal and has passed `check` means.
 
     Raises:
-        KeysError: A word looks like a key but isn't one, or the string presses too many keys.
+        KeysError: A word only looks like a key, or the string presses too many keys.
         MixedKeysError: It contains text, and a key before or after it.
     """
     keys = keys.replace("\r\n", "\n")
@@ -301,9 +301,9 @@ def steps(
     left as they are.
 
     Raises:
-        KeysError: A string is not valid, as for `keys.read`, or looks like a signal but isn't one;
-            one of several strings that are literal or pasted is the name of a key; or there are no
-            steps, or more than 1,000.
+        KeysError: A string is not valid, as for `keys.read`, or only looks like a signal; one of
+            several strings that are literal or pasted is the name of a key; or there are no steps,
+            or more than 1,000.
     """
     strings = [keys] if isinstance(keys, str) else keys or [""]
     if len(strings) > 1 and (literal or paste):
@@ -339,7 +339,7 @@ def command_lines(text: str, enters: int) -> list[Keystrokes]:
     """Return the steps that type a command at the prompt of a shell, line by line.
 
     A line editor takes tabs and control characters literally only in a paste. Enter is pressed
-    after each line, and `enters` times after the last one.
+    after each line, and `enters` times after the last.
     """
     *lines, last = text.split("\n")
     counts = [*[1] * len(lines), enters]
@@ -433,7 +433,7 @@ def confirmation(
     """Return the confirmation of a call that sends steps to the pane of this name.
 
     It says more only where something may be wrong. The first `done` of all steps were sent.
-    `why_not` says why the next one was not; None when all were. `notes` say what became of text
+    `why_not` says why the next step was not; None when all were. `notes` say what became of text
     that was typed. `is_for_screen`: a program draws on the screen, so text without Enter is usual.
     """
     hints = (step.hint for step in steps[:done] if step.hint)
