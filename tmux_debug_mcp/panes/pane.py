@@ -506,23 +506,23 @@ class Pane:
         self._close_log_if_unused()
         return state
 
-    def notices(self) -> list[str]:
-        """Return what every result about this pane says.
+    def remarks(self) -> list[str]:
+        """Return the remarks that every status line about this pane makes.
 
         Its output is stopped, a person has the keyboard, or output is late or lost.
         """
-        notices = []
+        remarks = []
         # In a flood, the terminal may be full for a moment.
         is_quiet = self.clock.now() >= self.log.grew_at() + self.clock.times.quiet_s
         if is_quiet and self._ended is None and terminals.is_output_stopped(self.leader.pid):
-            notices.append("C-s has stopped its output: C-q resumes it")
+            remarks.append("C-s has stopped its output: C-q resumes it")
         if self.keyboard.holder:
-            notices.append(f"{self.keyboard.holder} has the keyboard")
+            remarks.append(f"{self.keyboard.holder} has the keyboard")
         if self.is_log_late and not self._is_log_written():
-            notices.append("output is late: its log is not being written")
+            remarks.append("output is late: its log is not being written")
         if self.has_gaps:
-            notices.append("some output was lost: there was no room for it")
-        return notices
+            remarks.append("some output was lost: there was no room for it")
+        return remarks
 
     def _closed_job(self) -> Job | None:
         """Return the job whose call returned before its end, if its shell is done with it by now.

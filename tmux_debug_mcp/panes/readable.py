@@ -50,8 +50,8 @@ class KeptPane:
         """Return False: the log is complete, or another server's."""
         return False
 
-    def notices(self) -> list[str]:
-        """Return no notices: a kept log has none."""
+    def remarks(self) -> list[str]:
+        """Return no remarks: a kept log needs none."""
         return []
 
     def run_ending(self) -> RunEnding | None:

@@ -47,13 +47,13 @@ class SendResult:
     Attributes:
         done: The number of steps that were sent.
         why_not: Why the next step was not sent; None when all were.
-        notes: What became of text that was not typed as it is.
+        remarks: What became of text that was not typed as it is.
         observation: What is new since the first step; None unless asked for.
     """
 
     done: int = 0
     why_not: str | None = None
-    notes: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     observation: Observation | None = None
 
 
@@ -208,7 +208,7 @@ async def _send_one(
             _send_signal(pane, sent.before, step.signal)
         else:
             is_whole = not (step.text and step.keys and await _splits_enter(pane, sent.before))
-            sending.notes += _notes(step, sent.before)
+            sending.remarks += _remarks(step, sent.before)
             keyboard.use_line(step)
             try:
                 async with keyboard.lock:
@@ -288,7 +288,7 @@ async def _press_after_text(
     return before
 
 
-def _notes(step: Keystrokes, before: Snapshot) -> Iterator[str]:
+def _remarks(step: Keystrokes, before: Snapshot) -> Iterator[str]:
     """Yield what becomes of text that the terminal, or a line editor, does not take as it is."""
     modes = before.modes
     if modes is None:

@@ -147,7 +147,7 @@ async def send_keys(engine: Engine, session: CallerSession, given: SendKeys) -> 
                 parts,
                 sending.done,
                 sending.why_not,
-                notes=sending.notes,
+                remarks=sending.remarks,
                 is_for_screen=draws,
             )
         secrets = [part.text for part in parts] if given.secret else []

@@ -168,7 +168,7 @@ class OwnServer:
             SignalError: A signal can't be sent.
         """
         sent = await send(self._pane(row), steps)
-        return confirmation(target, steps, sent.done, sent.why_not, notes=sent.notes)
+        return confirmation(target, steps, sent.done, sent.why_not, remarks=sent.remarks)
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         """Return rows of a pane: 0 is the screen's first, -1 the history's last."""

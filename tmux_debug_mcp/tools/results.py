@@ -131,7 +131,7 @@ def status(
         remarks += (ask_a_person(pane),)
     if shown.run:
         remarks += (shown.run.outcome,)
-    parts = [described(pane, state), *remarks, *pane.notices(), f"cursor {cursor}"]
+    parts = [described(pane, state), *remarks, *pane.remarks(), f"cursor {cursor}"]
     return f"[{'; '.join(parts)}]"
 
 

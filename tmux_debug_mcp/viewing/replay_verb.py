@@ -52,7 +52,7 @@ _NO_PLAYER = (
     "the recording with --cast FILE, or print the screen of one moment: --at -5s; --at -0s is the "
     "end."
 )
-# A moment, as a person gives it: remarks about it, and its forms.
+# A moment, as a person gives it: notes about it, and its forms.
 _MAX_SHOWN = 60
 _AFTER = "--at {} is after the pane's last output. Showing the pane's end."
 _BEFORE = "--at {} is before the pane's start. Showing that start."
@@ -171,21 +171,21 @@ def _cursor(moment: str | None, found: FoundLog) -> int:
     """Return the cursor of a moment, the end for None; what is odd about it is printed."""
     if moment is None:
         return found.log.size
-    cursor, remark = cursor_of(moment, found.log.timing, found.log.size)
-    if remark:
-        sys.stderr.write(f"tmux-debug: {remark}\n")
+    cursor, note = cursor_of(moment, found.log.timing, found.log.size)
+    if note:
+        sys.stderr.write(f"tmux-debug: {note}\n")
     return cursor
 
 
 def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
-    """Return the cursor of a moment in a log, and a remark about it, "" for none.
+    """Return the cursor of a moment in a log, and a note about it, "" for none.
 
     A person may give `4711`, `12.5s`, `-5s`, `14:05:30` or an ISO 8601 time.
     """
-    given = visible(moment)
+    shown = visible(moment)
     if _CURSOR.fullmatch(moment):
         cursor = int(moment)
-        return min(cursor, end), _AFTER.format(given) if cursor > end else ""
+        return min(cursor, end), _AFTER.format(shown) if cursor > end else ""
     age = _AGE.fullmatch(moment)
     if age and any(age.groups()[1:]):
         hours, minutes, rest_s = (float(part or 0) for part in age.groups()[1:])
@@ -194,12 +194,12 @@ def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
             seconds = _last_s(timing) - seconds
     else:
         seconds = _seconds_to(moment, timing)
-    remark = ""
+    note = ""
     if seconds > _last_s(timing):
-        remark = _AFTER.format(given)
+        note = _AFTER.format(shown)
     elif seconds < 0:
-        remark = _BEFORE.format(given)
-    return min(timing.cursor_at(seconds), end), remark
+        note = _BEFORE.format(shown)
+    return min(timing.cursor_at(seconds), end), note
 
 
 def _last_s(timing: Timing) -> float:

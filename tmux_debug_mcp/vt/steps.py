@@ -67,8 +67,8 @@ _SIGNALS = frozenset(signal.Signals.__members__)
 _LIKE_A_SIGNAL = re.compile("SIG[A-Z0-9]{2,10}")
 # Longer strings are text: no list of signals, and no array in a string.
 _MAX_SIGNALS_CHARACTERS = 1000
-# Longer words get no hint at a key in another case.
-_MAX_HINTED_CHARACTERS = 20
+# Longer words get no remark on a key in another case.
+_MAX_REMARKED_CHARACTERS = 20
 # Remarks that a confirmation makes.
 _MAX_REMARKS = 3
 
@@ -81,7 +81,7 @@ class Keystrokes:
         text: Typed as it is, with a carriage return for Enter. Empty if only keys are pressed.
         is_paste: The text is pasted: in brackets if the program asks for that.
         keys: tmux's names of the keys to press.
-        hint: What the caller may have meant instead, for the confirmation.
+        remark: What the caller may have meant instead, for the confirmation.
         signal: The signal to send instead, such as `SIGTERM`; empty if there is none.
         is_text: The keystrokes come from text, which may be an empty line, not from key names.
     """
@@ -89,7 +89,7 @@ class Keystrokes:
     text: str
     is_paste: bool
     keys: tuple[str, ...]
-    hint: str = ""
+    remark: str = ""
     signal: str = ""
     is_text: bool = True
 
@@ -261,9 +261,9 @@ def pressed(names: tuple[str, ...]) -> Keystrokes:
     return Keystrokes("", is_paste=False, keys=names, is_text=False)
 
 
-def typed(text: str, enters: int, hint: str = "") -> Keystrokes:
-    """Return the keystrokes that type a line; the confirmation shows the hint."""
-    return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, hint=hint)
+def typed(text: str, enters: int, remark: str = "") -> Keystrokes:
+    """Return the keystrokes that type a line; the confirmation makes the remark."""
+    return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, remark=remark)
 
 
 def typed_at_once(text: str) -> Keystrokes:
@@ -391,7 +391,7 @@ def _steps(string: str) -> list[Keystrokes]:
         return [pressed(reading.names)]
     *lines, last = reading.text.split("\n")
     result = [typed(line, 1) for line in lines]
-    result.append(typed(last, reading.enters, _hint(string)))
+    result.append(typed(last, reading.enters, _remark_on(string)))
     return result
 
 
@@ -402,15 +402,15 @@ def _signal_or_key(word: str) -> Keystrokes | None:
     return pressed((name,)) if name else None
 
 
-def _hint(string: str) -> str:
-    """Return a hint if a word may be meant as a key or a signal, else an empty string.
+def _remark_on(string: str) -> str:
+    """Return a remark if a word may be meant as a key or a signal, else an empty string.
 
     It is all that is typed and differs from a name only in case, or it is a name before other text.
     """
-    first, _, others = string[:_MAX_HINTED_CHARACTERS].partition(" ")
+    first, _, others = string[:_MAX_REMARKED_CHARACTERS].partition(" ")
     if others and key_name(first):
         return f"'{first}' is typed as text"
-    if others or len(string) > _MAX_HINTED_CHARACTERS:
+    if others or len(string) > _MAX_REMARKED_CHARACTERS:
         return ""
     modifiers, hyphen, base = string.rpartition("-")
     for variant in (f"{modifiers.upper()}{hyphen}{base}", string.capitalize(), string.upper()):
@@ -427,24 +427,24 @@ def confirmation(
     done: int,
     why_not: str | None,
     *,
-    notes: Sequence[str] = (),
+    remarks: Sequence[str] = (),
     is_for_screen: bool = False,
 ) -> str:
     """Return the confirmation of a call that sends steps to the pane of this name.
 
     It says more only where something may be wrong. The first `done` of all steps were sent.
-    `why_not` says why the next step was not; None when all were. `notes` say what became of text
-    that was typed. `is_for_screen`: a program draws on the screen, so text without Enter is usual.
+    `why_not` says why the next step was not; None when all were. `remarks` say what became of
+    typed text. `is_for_screen`: a program draws on the screen, so text without Enter is usual.
     """
-    hints = (step.hint for step in steps[:done] if step.hint)
-    remarks = list(dict.fromkeys([*notes, *hints]))
+    on_steps = (step.remark for step in steps[:done] if step.remark)
+    all_remarks = list(dict.fromkeys([*remarks, *on_steps]))
     last = steps[max(0, done - 1)]
     # A single character is a key to most programs.
     is_unfinished = last.is_text and not last.keys and not last.text.endswith(("\n", "\r"))
     if done and is_unfinished and len(last.text) > 1 and not is_for_screen:
-        remarks.insert(0, "Enter not pressed")
+        all_remarks.insert(0, "Enter not pressed")
     sent = "Sent keys" if why_not is None else f"Sent {done} of {len(steps)} steps"
-    shown = f" ({'; '.join(remarks[:_MAX_REMARKS])})" if remarks else ""
+    shown = f" ({'; '.join(all_remarks[:_MAX_REMARKS])})" if all_remarks else ""
     text = f"{sent} to pane '{pane}'{shown}"
     if why_not is None:
         return text
