@@ -137,7 +137,7 @@ def test_quiet_counts_from_when_one_began_to_look_but_a_wait_from_when_it_was_fi
 
     activity = tracker.step(READING, 9.0, since=8.9)
     assert (activity.awaits, activity.is_at_rest) == (Awaits.INPUT, True)
-    assert activity.inactive_s == activity.same_s == pytest.approx(0.1)
+    assert activity.inactive_s == activity.unchanged_s == pytest.approx(0.1)
     assert tracker.step(READING, 9.0).inactive_s == 9.0
 
 

@@ -145,7 +145,7 @@ class Activity:
         is_at_rest: The program has ended, only awaits something, or has read what was typed and
             been quiet for `Times.quiet_s`.
         inactive_s: Seconds since the pane last printed or worked.
-        same_s: Seconds since anything changed.
+        unchanged_s: Seconds since anything changed.
         look_again_s: Seconds to wait before the next snapshot.
     """
 
@@ -158,7 +158,7 @@ class Activity:
     has_read: bool
     is_at_rest: bool
     inactive_s: float
-    same_s: float
+    unchanged_s: float
     look_again_s: float
 
 
@@ -238,7 +238,7 @@ class ActivityTracker:
             self._same = snapshot.change_key, seen_at
         if snapshot.wait_key != self._wait[0]:
             self._wait = snapshot.wait_key, seen_at
-        same_s = max(0.0, now - max(since, self._same[1]))
+        unchanged_s = max(0.0, now - max(since, self._same[1]))
         wait_s = now - self._wait[1]
         if self._is_active(snapshot):
             self._last_active = snapshot
@@ -277,8 +277,10 @@ class ActivityTracker:
             has_read=has_read,
             is_at_rest=snapshot.is_over or only_awaits or (is_quiet and has_read),
             inactive_s=inactive_s,
-            same_s=same_s,
-            look_again_s=max(times.min_look_s, min(times.max_look_s, same_s / _POLLS_PER_WAIT)),
+            unchanged_s=unchanged_s,
+            look_again_s=max(
+                times.min_look_s, min(times.max_look_s, unchanged_s / _POLLS_PER_WAIT)
+            ),
         )
 
     def _has_read(self, snapshot: Snapshot, typed_s: float) -> bool:
