@@ -48,7 +48,7 @@ class File:
 
 
 def read(path: Path, project: Path | None = None) -> File:
-    """Return the file at a path, which must not lead out of the project, if given.
+    """Return the file at a path, which must not lead out of the project, if any.
 
     Raises:
         VerbError: It can't be read, is outside the project, too large, or not UTF-8.

@@ -283,10 +283,10 @@ class _Look:
         waits = {self._call(pid, thread, depth) for thread in busy}
         waits = {wait for wait in waits if _Fact.OWN_EVENT not in wait.facts}
         if len(waits) == 1:
-            [other] = waits
-            if _Fact.CHILD in other.facts:
-                return other
-            return _Wait(f"a thread {other.text}", other.facts & _Fact.USUAL, other.ends)
+            [wait] = waits
+            if _Fact.CHILD in wait.facts:
+                return wait
+            return _Wait(f"a thread {wait.text}", wait.facts & _Fact.USUAL, wait.ends)
         if main:
             children = _awaited_children(pid)
             return self._any_child(pid, children, depth) if children else main
@@ -302,11 +302,11 @@ class _Look:
             return wait
         before = dict(self.calls), set(self.groups), dict(self.stopped)
         try:
-            other = self._any_child(pid, children, depth)
+            for_child = self._any_child(pid, children, depth)
         except _UnknownError:
             self.calls, self.groups, self.stopped = before
             return wait
-        return _Wait(f"{wait.text} or {other.text}", other.facts & _Fact.USUAL)
+        return _Wait(f"{wait.text} or {for_child.text}", for_child.facts & _Fact.USUAL)
 
     def _threads_of_a_server(self, pid: int, names: Mapping[str, str], depth: int) -> _Wait | None:
         """Return what threads beside the main thread wait for, if it is more than a request."""
@@ -394,7 +394,7 @@ class _Look:
             return files.open(name, arguments)
         raise _UnknownError
 
-    def other(self, about: processes.Stat, depth: int) -> _Wait | None:
+    def other_end(self, about: processes.Stat, depth: int) -> _Wait | None:
         """Return what keeps a process that has the other end of a pipe.
 
         None if nothing does, if we don't know, or if it was looked at already.
@@ -524,7 +524,7 @@ def _ancestor_of_all(pids: frozenset[int]) -> processes.Stat | None:
 def _traced_by(pid: int, others: Iterable[int]) -> list[int]:
     """Return which of some processes a process traces. Source: proc(5), /proc/PID/status."""
     tracer = b"\nTracerPid:\t%d\n" % pid
-    return [other for other in others if tracer in processes.read(f"/proc/{other}/status")]
+    return [traced for traced in others if tracer in processes.read(f"/proc/{traced}/status")]
 
 
 def _caught(pid: int) -> int:
@@ -698,8 +698,8 @@ class _Files:
         access = arguments[1] & os.O_ACCMODE
         if not is_fifo or access == os.O_RDWR:
             raise _UnknownError
-        other = "writes" if access == os.O_RDONLY else "reads"
-        return _Wait(f"opens the FIFO {self._plain(path)}, which nobody {other}")
+        nobody_does = "writes" if access == os.O_RDONLY else "reads"
+        return _Wait(f"opens the FIFO {self._plain(path)}, which nobody {nobody_does}")
 
     def _string(self, address: int) -> bytes:
         """Return a C string in the memory of the process; the page after it may be unmapped."""
@@ -756,11 +756,11 @@ class _Files:
         if about is None:
             return _Wait(numbered, facts, ends)
         text = f"{numbered} {way} {self._plain(about.comm)} (pid {about.pid})"
-        other = self._look.other(about, self._depth)
-        if other:
-            text += f", which {other.text}"
+        end_wait = self._look.other_end(about, self._depth)
+        if end_wait:
+            text += f", which {end_wait.text}"
             if is_read:  # who sleeps does not make room in a pipe
-                facts |= other.facts & _Fact.USUAL
+                facts |= end_wait.facts & _Fact.USUAL
         return _Wait(text, facts, ends)
 
     def _is_terminal(self, file: os.stat_result) -> bool:
@@ -877,7 +877,7 @@ class _Files:
         key = self._stat(fd).st_dev, peer
         others = [pid for pid in self._look.others() if key in (self._look.descriptors(pid) or {})]
         about = processes.read_stat(others[0]) if len(others) == 1 else None
-        wait = self._look.other(about, self._depth) if about else None
+        wait = self._look.other_end(about, self._depth) if about else None
         return wait is not None and _Fact.USUAL in wait.facts
 
     def _unix_socket(self, fd: int, inode: int, verb: str) -> _Wait:

@@ -157,10 +157,10 @@ class SeenText:
 
     def with_open(self, lines: Sequence[Line]) -> "SeenText":
         """Return a copy with the lines that may still change; the last is incomplete."""
-        other = copy.copy(self)
-        other.items = [item.copy() if isinstance(item, Part) else item for item in self.items]
-        other.add(lines)
-        return other
+        extended = copy.copy(self)
+        extended.items = [item.copy() if isinstance(item, Part) else item for item in self.items]
+        extended.add(lines)
+        return extended
 
 
 async def read_pieces(log: Log, start: int, end: int) -> AsyncIterator[tuple[str, int]]:

@@ -51,9 +51,9 @@ def describe(record: Record, name: str = "", directory: str | None = None) -> st
     # The name of a tool in words, whether it is written as `list_tabs` or `listTabs`.
     words = re.sub("(?<=[a-z])[A-Z]", lambda capital: f" {capital[0].lower()}", record.tool)
     head = _VERBS.get(record.tool) or words.replace("_", " ")
-    given = arguments.get("name")
-    if not name and isinstance(given, str):
-        name = given
+    named = arguments.get("name")
+    if not name and isinstance(named, str):
+        name = named
     if name:
         head = f"{head} {name}"
     main = next((argument for argument in _MAIN if argument in arguments), "")

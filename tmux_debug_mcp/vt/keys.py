@@ -241,9 +241,9 @@ class ProtocolTracker:
             flags.append(_number(numbers, 0, 0))
             del flags[:-_MAX_PUSHED]
         else:
-            given, how = _number(numbers, 0, 0), _number(numbers, 1, 1)
-            changed = {2: flags[-1] | given, 3: flags[-1] & ~given}
-            flags[-1] = changed.get(how, given)
+            value, how = _number(numbers, 0, 0), _number(numbers, 1, 1)
+            changed = {2: flags[-1] | value, 3: flags[-1] & ~value}
+            flags[-1] = changed.get(how, value)
 
 
 def _number(numbers: bytes, index: int, default: int) -> int:

@@ -185,15 +185,15 @@ class Row:
 
     def __deepcopy__(self, _: object) -> "Row":
         """Return a copy, in a tenth of the time that copying cell by cell takes."""
-        other = Row(self.text, is_wrapped=self.is_wrapped)
-        other.cells = None if self.cells is None else self.cells.copy()
-        other.is_edited = self.is_edited
-        other.is_command = self.is_command
-        other.is_old = self.is_old
-        other.is_drawn = self.is_drawn
-        other.begins_at = self.begins_at
-        other.command = self.command
-        return other
+        row = Row(self.text, is_wrapped=self.is_wrapped)
+        row.cells = None if self.cells is None else self.cells.copy()
+        row.is_edited = self.is_edited
+        row.is_command = self.is_command
+        row.is_old = self.is_old
+        row.is_drawn = self.is_drawn
+        row.begins_at = self.begins_at
+        row.command = self.command
+        return row
 
     def cleared(self) -> "Row":
         """Return an empty row in its place. A forgotten row stays forgotten."""

@@ -307,13 +307,13 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
         await wait_until_free(pane)
         await pane.check_running()
         await pane.ensure_log_writer()
-        given = await _give(pane, leads_to(pane, to), command, deadline)
-        if isinstance(given, str):  # the shell does not get it
+        job_or_complaint = await _give(pane, leads_to(pane, to), command, deadline)
+        if isinstance(job_or_complaint, str):  # the shell does not get it
             state = await pane.state()
-            excerpt = Excerpt(given.removesuffix("\n").split("\n"))
+            excerpt = Excerpt(job_or_complaint.removesuffix("\n").split("\n"))
             end = state.cursor
             return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
-        job = pane.jobs.last = given
+        job = pane.jobs.last = job_or_complaint
     try:
         return await _follow_job(pane, job, deadline)
     except anyio.get_cancelled_exc_class():
