@@ -31,7 +31,7 @@ _MAX_DIFF_CHARACTERS = 200
 class File:
     """A client's file, as it was read. Status is None if there is no such file.
 
-    The client looks for it at `path`; `target` is the same without symbolic links. `project` is
+    The client looks for it at `path`; `target` is that path without symbolic links. `project` is
     the directory that it has to be in, None for a file of the person's.
     """
 

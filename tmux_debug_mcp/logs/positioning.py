@@ -25,7 +25,7 @@ _SCREEN_BYTES = 8192
 _DRAWING_BYTES = 1 << 16
 _MODE_BYTES = 1 << 18
 # How far back to look for a switch to the alternate screen, and for the beginning of a string, in
-# pieces. The former overlap by the length of the longest sequence that switches.
+# pieces. Those for the switch overlap by the length of the longest sequence that switches.
 _FAR_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 16
 _OVERLAP_BYTES = 20

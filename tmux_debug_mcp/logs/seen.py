@@ -29,7 +29,7 @@ _AROUND_CHARACTERS = 1000
 class Frame:
     """The rows that appeared on a screen after a step of keys; or the last screen of a program.
 
-    The latter was done with it at the cursor `done_at`, or a little before.
+    A program was done with its last screen at the cursor `done_at`, or a little before.
     """
 
     rows: Sequence[str]

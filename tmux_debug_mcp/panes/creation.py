@@ -412,7 +412,7 @@ def _words(
     """Return the end of the tmux command: the environment, and the program within pane.sh.
 
     Two files contain what must stay out of arguments, which other users can read: the nonce of the
-    mark, and variables for environment.py. This writes the latter.
+    mark, and variables for environment.py. This writes the file of variables.
     """
     in_words, in_file = _changes(settings, new)
     env = [f"-e{name}={value}" for name, value in in_words if value is not None]

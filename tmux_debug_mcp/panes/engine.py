@@ -252,7 +252,7 @@ class Engine:
         """Return the log of a new pane: a kept log, or a file without a name.
 
         A file without a name is gone when nobody has it open. It is in the temporary directory, or
-        in the client's, which may be in memory, if the former does not support such files.
+        if that does not support such files, in the client's, which may be in memory.
         """
         if self.archive:
             return self.archive.new_log(pane_id, nonce, self.clock)

@@ -39,7 +39,7 @@ class Need(Enum):
         LOOK: What the pane is doing: `activity`.
         DRAIN: Whether the log, which may be late, contains all that was printed: `is_drained`. If
             some of it was, what the pane is doing is looked at again.
-        LOG: The same without another look.
+        LOG: Whether the log contains all that was printed: `is_drained`, without another look.
         PORTS: On which ports the pane's processes listen: `ports`.
         OTHERS: Whether anything else runs in the pane: `runs_others`.
     """

@@ -111,7 +111,7 @@ class Record(NamedTuple):
 
     @property
     def pane(self) -> str:
-        """The same, joined by commas; "" if the call concerned no pane."""
+        """The panes that the call concerned, joined by commas; "" if none."""
         return ", ".join(self.panes)
 
     @property

@@ -112,12 +112,11 @@ class _Page:
         self._named: dict[tuple[str, str], int] = {}
         # The lanes of panes; the others are of calls about none, or about a pane that isn't there.
         self._panes: set[int] = set()
-        # Phrases and errors, and results, each once, with their places.
+        # Phrases and errors, results, and directories, each once, with their places.
         self._texts = {"": 0}
         self._results: dict[Result, int] = {}
-        # The same for directories, and how many calls name each.
         self._directories = {"": 0}
-        self._calls_in: Counter[str] = Counter()
+        self._calls_in: Counter[str] = Counter()  # how many calls name each directory
         # For each call: when it began in milliseconds since the epoch; how long it took, -1 if that
         # isn't on record; and the places of its pane, phrase, directory, result and error, 0 where
         # it has none.

@@ -174,7 +174,7 @@ class Row:
 
     @property
     def text_since_keys(self) -> str:
-        """The same for what was written since the last keys were sent."""
+        """The text since the last keys were sent: all older cells have only `FORGOTTEN`, too."""
         return self._without(*_MARKS)
 
     def _without(self, *marks: str) -> str:
