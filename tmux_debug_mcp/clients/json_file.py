@@ -93,7 +93,6 @@ def _inserted(text: str, at: int, members: dict[str, _Member], key: str, value: 
 
 
 def _members(text: str, at: int) -> dict[str, _Member]:
-    """Return the members of the object that begins at a place in valid JSON."""
     members: dict[str, _Member] = {}
     at = _skipped(text, at + 1)
     while text[at] != "}":

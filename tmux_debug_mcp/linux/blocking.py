@@ -444,7 +444,6 @@ class _Look:
         return self._any_child(pid, children, depth)
 
     def _any_child(self, pid: int, children: Sequence[int], depth: int) -> _Wait:
-        """Return what a process that waits for one of these children is blocked on."""
         if len(children) == 1:
             return self.child(children[0], depth)
         waits = [self.child(child, depth) for child in children]  # none may run
@@ -816,15 +815,12 @@ class _Files:
             name = os.getxattr(f"{self.directory}/fd/{fd}", "system.sockprotoname")
         except OSError:
             # Where calls are filtered, as in a build of Nix, there may be no extended attributes.
-            return self._protocol_of(self._stat(fd).st_ino)
+            inode = self._stat(fd).st_ino
+            for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
+                if inode in self._look.ends(protocol).by_inode:
+                    return protocol
+            return "UNIX" if sockets.unix_end(inode) else ""
         return name.rstrip(b"\0").decode(errors="replace")
-
-    def _protocol_of(self, inode: int) -> str:
-        """Return the protocol of a socket by searching all sockets; "" for any other."""
-        for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
-            if inode in self._look.ends(protocol).by_inode:
-                return protocol
-        return "UNIX" if sockets.unix_end(inode) else ""
 
     def _end(self, fd: int) -> sockets.End | None:
         protocol = self._protocol(fd)

@@ -13,7 +13,6 @@ Source: proc(5), eventfd(2), signalfd(2), timerfd_create(2), setitimer(2), timer
 io_uring_enter(2); the kernel's io_uring/fdinfo.c.
 """
 
-import functools
 import math
 import os
 import re
@@ -69,7 +68,7 @@ def sleeps_s(pid: int, waits: Mapping[str, KernelWait]) -> float:
 
 def _may_get_signals(pid: int) -> bool:
     """Return whether a timer or I/O in the background may send a process signals."""
-    if not _kernel_lists_timers():
+    if not os.access("/proc/self/timers", os.R_OK):  # the kernel doesn't list timers
         return True
     blocked, caught = processes.signal_masks(pid, "SigBlk", "SigCgt")
     handled = (blocked or 0) | (caught or 0)
@@ -80,11 +79,6 @@ def _may_get_signals(pid: int) -> bool:
         if way != b"none" and int(number) != _LIBRARY_SIGNAL and not stands_still:
             return True
     return False
-
-
-@functools.cache
-def _kernel_lists_timers() -> bool:
-    return os.access("/proc/self/timers", os.R_OK)
 
 
 def _ready_s(pid: int, files: Sequence[tuple[str, int]]) -> float:

@@ -286,7 +286,6 @@ class Archive:
         return self._closed_bytes + self._other_bytes + more_bytes > MAX_KEPT_BYTES
 
     def _remove_oldest(self) -> None:
-        """Remove the oldest runs beyond the limits of number and size."""
         self._other_bytes = 0
         for number, run in enumerate(reversed(self._other_runs()), start=2):
             directory = self._directory / run

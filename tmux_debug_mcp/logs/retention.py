@@ -39,10 +39,6 @@ class Retention:
         self._looked_at = self._grew_at = -math.inf
         self._next_look: asyncio.TimerHandle | None = None
 
-    @property
-    def _logs(self) -> set[Log]:
-        return {log for log in (*self._watched.values(), *self._polled) if not log.is_closed}
-
     def add(self, log: Log) -> None:
         """Look after a log from now on, until it is closed."""
         watch = files.watch(self._inotify, log.fd) if self._inotify >= 0 else -1
@@ -119,7 +115,7 @@ class Retention:
         self._polled = {log for log in self._polled if not log.is_closed}
         for log in self._polled:
             log.note_growth()
-        logs = self._logs
+        logs = {*self._watched.values(), *self._polled}
         sizes = [log.kept_bytes for log in logs]
         keep_bytes = fair_share(sizes, MAX_LOG_BYTES, MAX_LOGS_BYTES)
         for log in logs:

@@ -67,6 +67,5 @@ def _folded(cell: Cell, width: int) -> list[list[tuple[str, str]]]:
 
 
 def _joined(line: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return pieces of text instead of characters."""
     groups = itertools.groupby(line, key=itemgetter(1))
     return [("".join(character for character, _ in group), style) for style, group in groups]

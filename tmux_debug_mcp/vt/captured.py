@@ -21,7 +21,6 @@ _USUAL: Style = ("", False)
 
 _BLANKS = " \t"
 _NO_BLANKS = dict.fromkeys(map(ord, _BLANKS))
-_SGR = re.compile(SGR)
 _INVISIBLE = re.compile(f"{SGR}|{LINK}")
 # Blanks and SGR sequences, the last first and each reversed.
 _END = re.compile(r"[ \t]*(?:m[0-9;:]*\[\033[ \t]*)*")

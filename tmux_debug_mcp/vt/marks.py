@@ -93,7 +93,6 @@ def encoded(command: str) -> str:
 
 
 def _joined(command: str) -> str:
-    """Return the lines of a command in one line."""
     return " ⏎ ".join(command.strip("\n").split("\n"))
 
 

@@ -361,7 +361,6 @@ def _reject_keys(strings: Sequence[str], argument: str) -> None:
 
 
 def _reject_json(string: str) -> None:
-    """Refuse an array of strings that is given as a string."""
     has_start = string[:_MAX_SIGNALS_CHARACTERS].lstrip().startswith("[")
     if not has_start or not string.rstrip().endswith("]"):
         return
