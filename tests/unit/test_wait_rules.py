@@ -14,7 +14,7 @@ from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
 from tmux_debug_mcp.panes.looking.activity import Snapshot, WaitKind
 from tmux_debug_mcp.panes.observing import since_cursor
-from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report, Shows
+from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report, Selection
 from tmux_debug_mcp.panes.waiting import Conditions, observe, wait
 from tmux_debug_mcp.vt.echo import Echoer
 
@@ -434,7 +434,7 @@ class TestSteps:
     async def test_each_step_keeps_its_share(self, pane: StagedPane, clock: VirtualClock) -> None:
         between = "".join(f"small {number}\n" for number in range(5))
         flood = "".join(f"line {number}\n" for number in range(1000))
-        conditions = replace(REST, shows=Shows(1000))
+        conditions = replace(REST, shows=Selection(1000))
         acts = [Act(0, between), Act(0.1, flood, READING)]
         report, _ = await self.seen(pane, clock, acts, conditions)
 

@@ -108,7 +108,7 @@ _GOES_ON = (Reason.INPUT, Reason.QUIET, Reason.RUNNING, Reason.HELD, Reason.LATE
 
 
 @dataclass(frozen=True, slots=True)
-class Shows:
+class Selection:
     """What a report shows.
 
     Attributes:
@@ -181,7 +181,7 @@ async def report(
     observation: Observation,
     reason: Reason,
     activity: Activity | None,
-    shows: Shows,
+    shows: Selection,
     end: int | None = None,
 ) -> Report:
     """Return the report of an observation, or of its output up to a cursor.
@@ -286,7 +286,7 @@ def _text(
     seen: SeenText,
     reason: Reason,
     screen: ScreenRows | None,
-    shows: Shows,
+    shows: Selection,
     crashed: Frame | None,
 ) -> Excerpt:
     if shows.pattern is not None:

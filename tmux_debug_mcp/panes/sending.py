@@ -86,14 +86,14 @@ async def send(
         SecretNotAwaitedError: No hidden input is awaited for the first step.
         SignalError: The first step is a signal that can't be sent.
     """
-    begin, sending = pane.clock.now(), SendResult()
+    begin, result = pane.clock.now(), SendResult()
     async with contextlib.AsyncExitStack() as stack:
         # Interrupts may come between the steps of another call.
         if not all(step.interrupts for step in steps):
             sequence = pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s))
             await stack.enter_async_context(sequence)
         if resize:
-            await _resize(pane, resize, sending, matcher)
+            await _resize(pane, resize, result, matcher)
         before: Snapshot | None = None
         for number, step in enumerate(steps):
             readers: Readers | None = None
@@ -102,7 +102,7 @@ async def send(
             try:
                 if is_secret and step.text:
                     left_s = _left_s(pane, deadline)
-                    readers = await _wait_for_readers(pane, left_s, sending.observation)
+                    readers = await _wait_for_readers(pane, left_s, result.observation)
                 elif before is None:
                     await _wait_for_prompt(pane, step, _left_s(pane, deadline))
                 else:
@@ -111,19 +111,19 @@ async def send(
                     )
                     # What the last step printed belongs to that step.
                     await _wait_until(
-                        pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
+                        pane, is_ready, timeout_s, result.observation, drains=not step.interrupts
                     )
-                before = await _send_one(pane, step, sending, matcher, deadline, readers)
+                before = await _send_one(pane, step, result, matcher, deadline, readers)
             except ToolError as error:
                 if not number and isinstance(error, _NotReadyError):  # for secret text
                     raise SecretNotAwaitedError(pane.id, str(error)) from None
                 if not number:
                     raise
                 # The caller must learn which steps were sent.
-                sending.why_not = str(error).removesuffix(".")
-            if sending.why_not:
+                result.why_not = str(error).removesuffix(".")
+            if result.why_not:
                 break
-    return sending
+    return result
 
 
 def _left_s(pane: Pane, deadline: float) -> float:
@@ -131,26 +131,26 @@ def _left_s(pane: Pane, deadline: float) -> float:
     return round(max(0.0, deadline - pane.clock.now()), 3)
 
 
-async def _resize(pane: Pane, resize: Resize, sending: SendResult, matcher: Matcher | None) -> None:
+async def _resize(pane: Pane, resize: Resize, result: SendResult, matcher: Matcher | None) -> None:
     """Resize a pane. As with keys, the program may act on it or not."""
     await pane.check_running()
-    await _begin(pane, pressed(()), sending, matcher)
+    await _begin(pane, pressed(()), result, matcher)
     await resize()
     pane.terminal.tmux_has_typed()
 
 
 async def _begin(
-    pane: Pane, step: Keystrokes, sending: SendResult, matcher: Matcher | None
+    pane: Pane, step: Keystrokes, result: SendResult, matcher: Matcher | None
 ) -> SentStep:
     """Note that a step is sent now. The first step begins the observation."""
     # Earlier output must be in the log before the cursor of this step.
     if pane.terminal.has_just_printed:
         await pane.flush()
-    if matcher is None or sending.observation:
+    if matcher is None or result.observation:
         return pane.keyboard.begin(step)
     sent = pane.keyboard.begin(step, await rows_now(pane, matcher))
-    sending.observation = await since_cursor(pane, matcher, sent.cursor)
-    await sending.observation.step(sent)
+    result.observation = await since_cursor(pane, matcher, sent.cursor)
+    await result.observation.step(sent)
     return sent
 
 
@@ -184,7 +184,7 @@ async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> No
 async def _send_one(
     pane: Pane,
     step: Keystrokes,
-    sending: SendResult,
+    result: SendResult,
     matcher: Matcher | None,
     deadline: float,
     readers: Readers | None,
@@ -193,14 +193,14 @@ async def _send_one(
 
     If the step is secret, only these `readers` may read it.
     """
-    keyboard, observation = pane.keyboard, sending.observation
+    keyboard, observation = pane.keyboard, result.observation
     await pane.check_running()
     keyboard.check_free()
     keyboard.check_not_hidden(step)
     await keyboard.check_codes(step.keys)
     is_whole = True
     with anyio.CancelScope(shield=True):
-        sent = await _begin(pane, step, sending, matcher)
+        sent = await _begin(pane, step, result, matcher)
         # Reading what was printed takes long in a flood, and what ends the flood can't wait for it.
         if observation and not step.interrupts:
             await observation.step(sent)
@@ -208,7 +208,7 @@ async def _send_one(
             _send_signal(pane, sent.before, step.signal)
         else:
             is_whole = not (step.text and step.keys and await _splits_enter(pane, sent.before))
-            sending.remarks += _remarks(step, sent.before)
+            result.remarks += _remarks(step, sent.before)
             keyboard.use_line(step)
             try:
                 async with keyboard.lock:
@@ -227,11 +227,11 @@ async def _send_one(
         except ToolError as error:
             was_not = "may not be" if isinstance(error, TmuxStuckError) else "was not"
             why_not = str(error).removesuffix(".")
-            sending.why_not = f"its text was typed, but Enter {was_not} pressed: {why_not}"
+            result.why_not = f"its text was typed, but Enter {was_not} pressed: {why_not}"
             return before
-        if sending.observation:
-            sending.observation.before = before
-    sending.done += 1
+        if result.observation:
+            result.observation.before = before
+    result.done += 1
     if observation and step.interrupts:
         await observation.step(sent)
     return before

@@ -24,7 +24,7 @@ from .caller_session import CallerSession
 from .looking.activity import Awaits
 from .observing import SLICE_BYTES, Observation
 from .pane import Pane
-from .reports import Reason, Report, Shows, report
+from .reports import Reason, Report, Selection, report
 from .watching import Later, Moment, Need, at_rest, until
 
 # Begins the observation of a wait, given its pane and its patterns.
@@ -60,7 +60,7 @@ class Conditions:
     is_for_input: bool = False
     port: int | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
-    shows: Shows = field(default_factory=Shows)
+    shows: Selection = field(default_factory=Selection)
 
     @property
     def is_look(self) -> bool:

@@ -30,7 +30,7 @@ from tmux_debug_mcp.panes.reports import (
     STEP_CHARACTERS,
     Reason,
     Report,
-    Shows,
+    Selection,
     report,
 )
 from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
@@ -214,7 +214,7 @@ def _conditions(
         is_for_rest=not is_asked,
         port=port,
         timeout_s=default_s if timeout_s is None else timeout_s,
-        shows=Shows(most, show),
+        shows=Selection(most, show),
     )
 
 
@@ -314,7 +314,7 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
         observation = await since_cursor(pane, Matcher(show=arguments.show), run.start)
         observation.session = session
         await observation.read(run.end)
-        shows = Shows(MAX_CHARACTERS, arguments.show)
+        shows = Selection(MAX_CHARACTERS, arguments.show)
         seen = await report(observation, Reason.INPUT, None, shows, run.end)
         run = replace(run, excerpt=seen.excerpt, screen=seen.screen, shown=seen.shown)
     elif is_logged and run.end > run.start:
@@ -346,7 +346,7 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
         idle_s=arguments.idle_s,
         port=arguments.port,
         timeout_s=arguments.timeout_s,
-        shows=Shows(MAX_ASKED_CHARACTERS, arguments.show),
+        shows=Selection(MAX_ASKED_CHARACTERS, arguments.show),
     )
     panes = [*await _named(engine, arguments.pane_id)]
     begin: Begin = since_last_keys

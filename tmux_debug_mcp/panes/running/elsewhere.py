@@ -38,7 +38,7 @@ from tmux_debug_mcp.panes.shells.dialects import (
     READING_SHELLS,
     SH_ELSEWHERE,
     SHELLS,
-    Elsewhere,
+    ElsewhereDialect,
     Shell,
     filled,
     foreground_shell,
@@ -223,7 +223,7 @@ async def _check_may_ask(pane: Pane, to: Door, *, has_run: bool) -> None:
         raise ElsewhereError(pane.id, to.name, why)
 
 
-async def _ask(pane: Pane, to: Door) -> Elsewhere:
+async def _ask(pane: Pane, to: Door) -> ElsewhereDialect:
     """Ask what reads the terminal elsewhere for an answer that only a shell gives."""
     answer = await _answer(pane, to, QUESTION, secrets.token_hex(8))
     await _quiet(pane, pane.clock.times.redrawn_quiet_s)  # its prompt follows

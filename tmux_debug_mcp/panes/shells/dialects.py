@@ -272,7 +272,7 @@ def _quoted_for_fish(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class ElsewhereDialect:
     """How a shell elsewhere, which can't read our files, reads a command and runs it.
 
     Attributes:
@@ -290,11 +290,11 @@ class Elsewhere:
 
 
 # By what the mark of the reader says.
-ELSEWHERE: Mapping[str, Elsewhere] = {
-    "0": Elsewhere(f' eval "$({_READS_POSIX})"', _POSIX_ELSEWHERE),
-    "1": Elsewhere(f' eval "$({_READS_POSIX})"', _BASH_ELSEWHERE),
-    "2": Elsewhere(f' eval "$({_READS_POSIX})"', _ZSH_ELSEWHERE),
-    "3": Elsewhere(
+ELSEWHERE: Mapping[str, ElsewhereDialect] = {
+    "0": ElsewhereDialect(f' eval "$({_READS_POSIX})"', _POSIX_ELSEWHERE),
+    "1": ElsewhereDialect(f' eval "$({_READS_POSIX})"', _BASH_ELSEWHERE),
+    "2": ElsewhereDialect(f' eval "$({_READS_POSIX})"', _ZSH_ELSEWHERE),
+    "3": ElsewhereDialect(
         f" eval (sh -c '{_READS_FISH}'|string collect)",
         _FISH_ELSEWHERE,
         'command sh -c "exit @code@"',

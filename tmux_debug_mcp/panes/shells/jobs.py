@@ -35,7 +35,14 @@ from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, encoded, one_line
 from tmux_debug_mcp.vt.steps import Keystrokes
 
-from .dialects import BEGINS_LINE, END_OF_READING, MAX_LINE_CHARACTERS, Elsewhere, Shell, filled
+from .dialects import (
+    BEGINS_LINE,
+    END_OF_READING,
+    MAX_LINE_CHARACTERS,
+    ElsewhereDialect,
+    Shell,
+    filled,
+)
 
 # Captures can show this many of the last commands.
 _MAX_COMMANDS = 1000
@@ -286,12 +293,12 @@ class TypedJob(Job):
 
     def __init__(self, command: str, door: Door, log: Log, clock: Clock) -> None:
         super().__init__(command, door, log, secrets.token_hex(8), clock)
-        self.dialect: Elsewhere | None = None
+        self.dialect: ElsewhereDialect | None = None
         self.sent: int | None = None
         self._abort = secrets.token_hex(8)
         self.is_aborted = False
 
-    def keys(self, dialect: Elsewhere, code_before: int) -> str:
+    def keys(self, dialect: ElsewhereDialect, code_before: int) -> str:
         """Return what to type once the shell reads its terminal, given the exit code before."""
         self.dialect = dialect
         restore = dialect.restore if _READS_EXIT_CODE.search(self.command) else ""
