@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError
 from tmux_debug_mcp.pictures.screen import DrawnScreen, captured_cells
-from tmux_debug_mcp.tmux.text import last_lines
+from tmux_debug_mcp.tmux.text import capture_last_lines
 from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
 from tmux_debug_mcp.turns import in_turns
 from tmux_debug_mcp.vt.captured import (
@@ -66,7 +66,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
         data, facts = await _capture(pane, with_history, _JOINED_LINES)
         return await in_turns(captured_lines(data, ansi=ansi)), rows >= facts["history_size"]
 
-    return with_commands(await last_lines(captured, lines), pane.jobs.commands)
+    return with_commands(await capture_last_lines(captured, lines), pane.jobs.commands)
 
 
 async def capture_screen(pane: Pane) -> DrawnScreen:

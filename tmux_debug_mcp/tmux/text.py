@@ -44,7 +44,7 @@ def paste_commands(
     return commands
 
 
-async def last_lines(
+async def capture_last_lines(
     capture: Callable[[int], Awaitable[tuple[list[str], bool]]], lines: int
 ) -> str:
     """Return the last lines, joined by line feeds.

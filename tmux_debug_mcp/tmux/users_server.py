@@ -41,7 +41,7 @@ from tmux_debug_mcp.vt.steps import Keystrokes, confirmation
 
 from .control_mode import command_line
 from .targets import PaneRow, panes_format, parse
-from .text import last_lines, paste_commands
+from .text import capture_last_lines, paste_commands
 
 # A client of tmux sends at most 16 KiB of arguments: imsg(3), MAX_IMSGSIZE.
 MAX_COMMAND_BYTES = 12_000
@@ -293,7 +293,7 @@ class UsersServer:
                 _, found = await self._capture(row.pane_id, "-J", ansi=ansi)
             return found, is_alternate or rows >= history_rows
 
-        return await last_lines(captured, lines)
+        return await capture_last_lines(captured, lines)
 
     async def _capture(
         self, pane_id: str, *flags: str, ansi: bool = False

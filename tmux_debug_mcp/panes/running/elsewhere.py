@@ -42,7 +42,7 @@ from tmux_debug_mcp.panes.shells.dialects import (
     Shell,
     filled,
     foreground_shell,
-    unfinished,
+    syntax_error,
 )
 from tmux_debug_mcp.panes.shells.jobs import Door, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
@@ -165,7 +165,7 @@ async def give_elsewhere(
     job = TypedJob(command, to, pane.log, pane.clock)
     try:
         dialect = ELSEWHERE[await _answer(pane, to, dialect.reader, job.key)]
-        error = await unfinished(pane.clock, command) if dialect is BASH_ELSEWHERE else None
+        error = await syntax_error(pane.clock, command) if dialect is BASH_ELSEWHERE else None
     except (ToolError, anyio.get_cancelled_exc_class()):
         await _end_reading(pane)
         raise

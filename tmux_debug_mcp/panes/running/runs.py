@@ -37,7 +37,7 @@ from tmux_debug_mcp.panes.looking.activity import Activity, Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
-from tmux_debug_mcp.panes.shells.dialects import unfinished
+from tmux_debug_mcp.panes.shells.dialects import syntax_error
 from tmux_debug_mcp.panes.shells.jobs import Door, FileJob, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 
@@ -350,7 +350,7 @@ async def _give(
     shell = await at_empty_prompt(pane, deadline)
     if not processes.shares_our_files(shell.pid):
         return await give_elsewhere(pane, door_of(shell), shell, command, deadline)
-    error = await unfinished(pane.clock, command, shell.pid) if shell.name == "bash" else None
+    error = await syntax_error(pane.clock, command, shell.pid) if shell.name == "bash" else None
     return error or await give(pane, shell, command)
 
 

@@ -412,8 +412,8 @@ def may_go_on(line: str) -> bool:
     return is_quoting or is_grouping or has_reserved_word or bool(_GOES_ON.search(line))
 
 
-async def unfinished(clock: Clock, command: str, pid: int | None = None) -> str | None:
-    """Check that a command for bash closes its substitutions, since an open one would crash it.
+async def syntax_error(clock: Clock, command: str, pid: int | None = None) -> str | None:
+    """Look for an open substitution in a command for bash, which would crash it.
 
     `pid` is the shell's, if it is here. Return bash's error message, None if the command can run.
     """
