@@ -1,10 +1,11 @@
 """Turns of the event loop: long work is done in pieces, between which other calls run.
 
 A turn has one piece of work of one task. Every second turn goes to a task that has had the fewest
-turns, so a call with little to do is answered soon, however many calls have much to do; the rest
-go to the tasks that have waited longest. So no task needs a lock to leave time for others.
-Work is counted, not timed, so a turn ends at the same byte on each machine. `./dev bench` reports
-how long the slowest takes: up to 8 ms on ours, so two fit into 50 ms on a machine a third as fast.
+turns, so a call with little to do is answered soon, however many calls have much to do; the rest go
+to the tasks that have waited longest. So no task needs a lock to leave time for others. Work is
+counted, not timed, so a turn ends at the same byte on each machine: `work_of` counts it for output,
+and `pieces` divides output by it. `./dev bench` reports how long the slowest takes: up to 8 ms on
+ours, so two fit into 50 ms on a machine a third as fast.
 """
 
 import itertools
