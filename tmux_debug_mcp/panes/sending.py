@@ -93,7 +93,11 @@ async def send(
             sequence = pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s))
             await stack.enter_async_context(sequence)
         if resize:
-            await _resize(pane, resize, result, matcher)
+            # As with keys, the program may act on it or not.
+            await pane.check_running()
+            await _begin(pane, pressed(()), result, matcher)
+            await resize()
+            pane.terminal.tmux_has_typed()
         before: Snapshot | None = None
         for number, step in enumerate(steps):
             readers: Readers | None = None
@@ -129,14 +133,6 @@ async def send(
 def _left_s(pane: Pane, deadline: float) -> float:
     """Return the time until then, as results tell it."""
     return round(max(0.0, deadline - pane.clock.now()), 3)
-
-
-async def _resize(pane: Pane, resize: Resize, result: SendResult, matcher: Matcher | None) -> None:
-    """Resize a pane. As with keys, the program may act on it or not."""
-    await pane.check_running()
-    await _begin(pane, pressed(()), result, matcher)
-    await resize()
-    pane.terminal.tmux_has_typed()
 
 
 async def _begin(
