@@ -113,7 +113,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
 class _Setup:
     """Our entry in the file of a client: shown, written or removed.
 
-    Without `options` (None), an entry keeps its own, and a new one gets the defaults.
+    Without `options` (None), an entry keeps its own, and a new entry gets the defaults.
     """
 
     def __init__(

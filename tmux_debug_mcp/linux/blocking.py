@@ -513,7 +513,7 @@ def _awaited_children(pid: int) -> list[int]:
 
 
 def _ancestor_of_all(pids: frozenset[int]) -> processes.Stat | None:
-    """Return the process that all others of them descend from, None if there is none."""
+    """Return the process that all other processes here descend from, None if there is none."""
     for pid in pids:
         if pids <= {pid, *processes.descendants(pid)}:
             return processes.read_stat(pid)
@@ -894,7 +894,7 @@ class _Files:
 
 
 def _facts(verb: str, *, is_accepted: bool) -> _Fact:
-    """Return what is true of a wait for a socket. If it `is_accepted`, it is read for a request."""
+    """Return what is true of a wait for a socket. If that `is_accepted`, reads await a request."""
     is_work = verb in ("writes to", "connects to") or (verb == "reads" and not is_accepted)
     return _Fact.WORK if is_work else _Fact.NONE
 

@@ -166,7 +166,7 @@ async def read_screen(log: Log, end: int) -> str:
 
 
 class _Lines(NamedTuple):
-    """Lines from a cursor on, without those that may still change unless the log was read to `end`.
+    """Lines of data at a cursor, without those that may still change unless all data was read.
 
     The first `settled_count` of them are settled. `end` is the cursor up to which the log was read,
     and `seen_to` the cursor before what is unfinished.

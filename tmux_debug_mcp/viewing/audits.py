@@ -330,7 +330,7 @@ class AuditFile:
             yield from self._checked(self._parser.feed(data))
 
     def _checked(self, lines: Iterator[Record | Damage]) -> Iterator[Record | Damage]:
-        """Yield lines, but damaged lines at the beginning not before the first record."""
+        """Yield lines; damaged lines at the beginning wait for the first record."""
         for line in lines:
             if isinstance(line, Record):
                 yield from self._damaged_first
