@@ -14,7 +14,7 @@ from tmux_debug_mcp.panes.looking.activity import (
     Snapshot,
     WaitKind,
     awaited,
-    prompting,
+    prompting_shell,
 )
 from tmux_debug_mcp.panes.sending import has_text_box, is_ready_for_step
 from tmux_debug_mcp.panes.shells.dialects import (
@@ -109,7 +109,7 @@ def test_text_box_reads_every_key_itself(snapshot: Snapshot, *, is_box: bool) ->
 def test_shell_is_at_its_prompt_when_its_own_editor_or_reader_waits(
     snapshot: Snapshot, *, is_prompting: bool
 ) -> None:
-    assert (prompting(snapshot) is not None) == is_prompting
+    assert (prompting_shell(snapshot) is not None) == is_prompting
 
 
 def test_one_look_is_not_enough() -> None:

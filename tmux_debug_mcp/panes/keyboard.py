@@ -31,7 +31,7 @@ from tmux_debug_mcp.vt.keys import (
 from tmux_debug_mcp.vt.sequences import CONTROLS
 from tmux_debug_mcp.vt.steps import Keystrokes
 
-from .looking.activity import Awaits, Snapshot, awaited, prompting
+from .looking.activity import Awaits, Snapshot, awaited, prompting_shell
 from .looking.pane_terminal import Terminal
 from .place import PaneId, Place
 
@@ -201,7 +201,7 @@ class Keyboard:
         before = self._terminal.begin_typing(
             gets_keys=gets_keys, gets_escape=keystrokes.ends_with_escape
         )
-        shell, modes = prompting(before), before.own_modes
+        shell, modes = prompting_shell(before), before.own_modes
         if modes and modes.echoes:
             echoer = Echoer.TERMINAL
         elif modes and modes.hides_lines:

@@ -33,7 +33,7 @@ from tmux_debug_mcp.vt.printable import plain_name
 
 from .creation import NewPane
 from .keyboard import Keyboard
-from .looking.activity import Activity, Awaits, prompting
+from .looking.activity import Activity, Awaits, prompting_shell
 from .looking.pane_terminal import Terminal
 from .looking.state import State, ended_state
 from .place import PaneId, Place, wait_for_exit
@@ -538,7 +538,8 @@ class Pane:
         if has_begun:
             # A command may have closed the script, too, but then its shell is not at its prompt.
             is_back = (
-                not job.shell.is_running() or prompting(self.terminal.look().snapshot) == job.shell
+                not job.shell.is_running()
+                or prompting_shell(self.terminal.look().snapshot) == job.shell
             )
             return job if is_back else None
         # A shell that is slow to open the script seems to have closed it.

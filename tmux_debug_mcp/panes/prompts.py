@@ -2,7 +2,7 @@
 
 import math
 
-from .looking.activity import prompting
+from .looking.activity import prompting_shell
 from .pane import Pane
 from .shells.dialects import Shell, foreground_shell
 from .watching import Later, Moment, Need, until
@@ -84,7 +84,7 @@ async def prompt(rule: AtPrompt, most_s: float = math.inf, *, is_sure: bool = Tr
             return None
     if not is_sure:
         activity = terminal.look()
-        likely = prompting(activity.snapshot) if activity.is_likely else None
+        likely = prompting_shell(activity.snapshot) if activity.is_likely else None
         if likely and likely.start in terminal.known_shells:
             return likely
     found, _ = await until(pane, rule, now + most_s)

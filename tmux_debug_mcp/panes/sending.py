@@ -27,7 +27,7 @@ from tmux_debug_mcp.vt.steps import Keystrokes, pressed
 
 from .hidden_input import Readers, check_readers, readers_of
 from .keyboard import SentStep
-from .looking.activity import Activity, Awaits, Snapshot, WaitKind, prompting
+from .looking.activity import Activity, Awaits, Snapshot, WaitKind, prompting_shell
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
 from .prompts import AtPrompt, prompt
@@ -251,7 +251,7 @@ def has_text_box(snapshot: Snapshot) -> bool:
     modes = snapshot.modes
     if modes is None or not modes.passes_every_key or snapshot.relays:
         return False
-    return prompting(snapshot) is None and snapshot.waiting is not WaitKind.BYTEWISE
+    return prompting_shell(snapshot) is None and snapshot.waiting is not WaitKind.BYTEWISE
 
 
 async def _press_after_text(
@@ -299,7 +299,7 @@ def _remarks(step: Keystrokes, before: Snapshot) -> Iterator[str]:
 
 def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
     """Send a signal to the processes of the foreground process group."""
-    shell, group = prompting(before), before.group
+    shell, group = prompting_shell(before), before.group
     if shell:
         raise SignalError(name, f"{shell.name} is at its prompt there, and no program runs")
     descendants = map(processes.read_stat, processes.descendants(pane.leader.pid))

@@ -178,7 +178,7 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
     return Awaits.INPUT if modes.is_canonical else Awaits.KEYS
 
 
-def prompting(snapshot: Snapshot) -> Shell | None:
+def prompting_shell(snapshot: Snapshot) -> Shell | None:
     """Return the shell that seems to be at its prompt, judged by one snapshot.
 
     It waits for the terminal itself: a program in a command substitution has the shell's group. The
@@ -248,7 +248,7 @@ class ActivityTracker:
 
         # What this snapshot alone shows.
         awaits = awaited(snapshot)
-        shell = prompting(snapshot)
+        shell = prompting_shell(snapshot)
         has_read = self._has_read(snapshot, now - self._begun_at)
         is_likely = has_read and (awaits is not None or shell is not None)
 

@@ -27,7 +27,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.reading import may_be_answered
 from tmux_debug_mcp.panes.keyboard import acquire
-from tmux_debug_mcp.panes.looking.activity import prompting
+from tmux_debug_mcp.panes.looking.activity import prompting_shell
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_complete, may_go_on
@@ -311,7 +311,7 @@ async def last_exit_code(pane: Pane, job: FileJob) -> int | None:
         return None
     async with keyboard.in_sequence(0):
         start = job.start or 0
-        if any(sent.cursor >= start and prompting(sent.before) for sent in keyboard.sent):
+        if any(sent.cursor >= start and prompting_shell(sent.before) for sent in keyboard.sent):
             return None
         asked = await give(pane, job.shell, "# exit code")
 
