@@ -5,6 +5,7 @@ A detached server keeps running after its clients end, until nobody has used it 
 it can't start. If the waiting process is killed, the server still starts.
 """
 
+import argparse
 import contextlib
 import gc
 import os
@@ -13,22 +14,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import StartError
-from .options import NO_AUDIT, OPTIONS, Values, checked, parse, unknown
-from .sockets.servers import JOINED, READY
+from .options import OPTIONS, Values, parse, unknown
 from .tmux.versions import is_new_enough
 from .verbs.registry import LOOKING, SECTIONS
-
-if TYPE_CHECKING:
-    from .audit import AuditLog
-    from .server import Configuration
-    from .settings import Settings
-
-# The file for a detached server's complaints, such as a bug of ours, or why it ended.
-_ERRORS = "errors.log"
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -48,19 +39,39 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     wrong = [word for word in others if word != "demo"]
     if wrong:
         raise unknown(wrong[0])
+    tmux, version_query = _ask_version(values["tmux"])
     if others:
-        tmux, version_query = _ask_version(values["tmux"])
         _check_version(tmux, version_query)
         from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client
 
         return run_demo(tmux)
+    # The import takes most of the start-up time. Meanwhile, tmux prints its version.
     with _importing():
-        configuration = configuration_of(values, environ)
-        import anyio  # noqa: PLC0415
-
-        from .server import serve  # noqa: PLC0415
-    anyio.run(serve, configuration)
+        from .serving import serve  # noqa: PLC0415
+    _check_version(tmux, version_query)
+    serve({**values, "tmux": tmux}, environ)
     return 0
+
+
+def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
+    """Serve at a socket in this directory until the lease is over.
+
+    Write `READY`, `JOINED`, or why the server can't start, to `ready_fd`.
+    """
+    # The command line that forked this process ends at a closed pipe. A server must not: a caller
+    # may be killed before it reads its answer.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    # Until the server is ready, its complaints go to whoever waits for it.
+    os.dup2(ready_fd, 2)
+    os.close(ready_fd)
+    with _importing():
+        from .serving import serve_detached, tell  # noqa: PLC0415  the whole server
+    try:
+        tmux, version_query = _ask_version(values["tmux"])
+        _check_version(tmux, version_query)
+        serve_detached(directory, {**values, "tmux": tmux}, environ)
+    except StartError as error:
+        tell(f"{error}\n".encode())
 
 
 @contextlib.contextmanager
@@ -78,110 +89,7 @@ def _importing() -> Iterator[None]:
         gc.freeze()
 
 
-def configuration_of(
-    values: Values, environ: Mapping[str, str], *, is_detached: bool = False
-) -> "Configuration":
-    """Return what a server with these options and this environment serves.
-
-    Raises:
-        StartError: An option's value can't be used, or tmux is missing or too old.
-    """
-    tmux, version_query = _ask_version(values["tmux"])
-    # These imports take most of the start-up time. Meanwhile, tmux prints its version.
-    from .logs.archive import Archive  # noqa: PLC0415
-    from .server import Configuration  # noqa: PLC0415
-    from .settings import path_of  # noqa: PLC0415
-
-    _check_version(tmux, version_query)
-    settings, toolsets = checked({**values, "tmux": tmux}, environ)
-
-    archive = None
-    log_directory = path_of(values["log-dir"])
-    if log_directory is None and any(toolset.keeps_logs for toolset in toolsets):
-        log_directory = settings.state_dir / "logs"
-    if log_directory:
-        archive = Archive(log_directory)
-        archive.prepare()
-
-    audit = _audit_of(values, settings, is_detached=is_detached)
-    return Configuration(toolsets, settings, audit, archive)
-
-
-def _audit_of(values: Values, settings: "Settings", *, is_detached: bool) -> "AuditLog | None":
-    """Return the audit that the options ask for, or else the default one of a detached server.
-
-    Without the latter, a server starts all the same, and says so: nobody has asked for it.
-
-    Raises:
-        StartError: What the options ask for can't be opened.
-    """
-    from .audit import AuditLog, DefaultAudit, default_path  # noqa: PLC0415
-    from .settings import path_of  # noqa: PLC0415
-
-    captures = path_of(values["audit-full"])
-    if is_detached and not values["audit"]:
-        try:
-            path = default_path(settings.state_dir, settings.cwd.resolve())
-            return DefaultAudit(path, captures)
-        except StartError as error:
-            sys.stderr.write(f"tmux-debug: {error} Calls are not recorded now.\n")
-    records = None if values["audit"] == NO_AUDIT else path_of(values["audit"])
-    return AuditLog(records, captures) if records or captures else None
-
-
-def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
-    """Make the directory, and serve at a socket in it until the lease is over.
-
-    Write `READY`, `JOINED`, or why the server can't start, to `ready_fd`.
-    """
-    with _importing():
-        import anyio  # noqa: PLC0415
-
-        from .server import serve_detached  # noqa: PLC0415
-        from .settings import seconds_of  # noqa: PLC0415
-        from .sockets.listener import claim  # noqa: PLC0415
-
-    # The command line that forked this process ends at a closed pipe. A server must not: a caller
-    # may be killed before it reads its answer.
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    # Until the server is ready, its complaints go to whoever waits for it.
-    os.dup2(ready_fd, 2)
-    os.close(ready_fd)
-    try:
-        keep_s = seconds_of(values["keep"])
-        configuration = configuration_of(values, environ, is_detached=True)
-        listener = claim(directory)
-    except StartError as error:
-        _tell(f"{error}\n".encode())
-        return
-    if listener is None:
-        _tell(JOINED)
-        return
-
-    def ready() -> None:
-        """Say so. From now on, the server's complaints go to a file that outlives it."""
-        state = configuration.settings.state_dir
-        try:
-            state.mkdir(0o700, parents=True, exist_ok=True)
-            errors = os.open(state / _ERRORS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        except OSError:
-            errors = os.open(os.devnull, os.O_WRONLY)
-        _tell(READY)
-        os.dup2(errors, 2)
-        os.close(errors)
-
-    anyio.run(serve_detached, configuration, listener, keep_s, ready)
-
-
-def _tell(text: bytes) -> None:
-    """Write to whoever started a detached server, unless they were killed."""
-    with contextlib.suppress(BrokenPipeError):
-        os.write(2, text)
-
-
 def _help() -> str:
-    import argparse  # noqa: PLC0415  only the help needs it
-
     verbs = "|".join(verb.name for verb in SECTIONS[LOOKING])
     parser = argparse.ArgumentParser(
         prog="tmux-debug-mcp",

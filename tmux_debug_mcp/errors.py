@@ -15,11 +15,12 @@
     └── all others, including AuditError of `audit`
 
 A class owns its sentence; call sites pass the facts. A sentence says what is wrong and which call
-comes next. The sentences here name the tools of `debug`; other toolsets have their own. Classes
-without a sentence are raised with one. Any other exception is a bug.
+comes next, in the `Words` of a toolset. Classes without a sentence are raised with one. Any other
+exception is a bug.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any, ClassVar, dataclass_transform
 
@@ -30,6 +31,47 @@ class StartError(Exception):
     """Raised when the server can't start here: a sentence on stderr, exit status 1."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What a toolset calls its panes and its tools, in the sentences of errors: here, `debug`.
+
+    Attributes:
+        pane: A pane.
+        argument: The argument that names a pane.
+        default: The pane of a call without that argument.
+        list: The tool that lists panes; `create`, `read`, `send` and `kill` are others.
+        interrupt: How to interrupt a program.
+        if_busy: What to do about a pane where another call's command runs.
+        if_running: What to do about a pane where a program runs that is no shell.
+        own: Sentences that the toolset says in another way, by the errors' classes.
+    """
+
+    pane: str = "pane"
+    argument: str = "pane_id"
+    default: str = "it"
+    list: str = "tmux_list_panes"
+    create: str = "tmux_create_pane"
+    read: str = "tmux_capture_pane"
+    send: str = "tmux_send_keys"
+    kill: str = "tmux_kill_pane"
+    interrupt: str = "tmux_send_keys with C-c"
+    if_busy: str = (
+        "Use tmux_wait to wait for it, tmux_send_keys with C-c to interrupt it, or tmux_run "
+        "without pane_id."
+    )
+    if_running: str = "Use tmux_send_keys there, or tmux_run without pane_id."
+    own: Mapping[type["ToolError"], str] = field(default_factory=dict)
+
+    def fill(self, sentence: str) -> str:
+        """Return a sentence with these words in it."""
+        for name, word in {**vars(self), "Pane": self.pane.capitalize()}.items():
+            sentence = sentence.replace(f"{{{name}}}", str(word))
+        return sentence
+
+
+DEBUG = Words()
+
+
 class ToolError(Exception):
     """Raised when a call fails and a better call may succeed. The model reads its text."""
 
@@ -37,23 +79,26 @@ class ToolError(Exception):
 
     def text_for(
         self,
-        sentences: Mapping[type["ToolError"], str],
-        arguments: Mapping[str, Any],
         names: Mapping[str, str],
+        words: Words = DEBUG,
+        arguments: Mapping[str, Any] | None = None,
     ) -> str:
-        """Return its text in the words of a toolset, for a call with these arguments.
+        """Return its text in the words of a toolset.
 
-        The toolset's sentences may name the arguments in braces, besides the error's facts. `names`
-        has the names that the call gave, by the ids of the panes.
+        `names` has the names that the call gave panes, by their ids. Where the words are not those
+        of `debug`, the `arguments` of the call name the pane.
         """
-        sentence = sentences.get(type(self), self.sentence)
+        sentence = words.own.get(type(self), self.sentence)
         if not sentence:
             return str(self)
-        given = {name: head(value) for name, value in arguments.items()}
-        facts = given | vars(self)
-        if "pane_id" in facts:
-            facts["pane_id"] = names.get(facts["pane_id"], facts["pane_id"])
-        return _said(sentence, facts)
+        facts = dict(vars(self))
+        pane_id = facts.get("pane_id", "")
+        facts["pane_id"] = names.get(pane_id, pane_id)
+        if words is not DEBUG:
+            named = (arguments or {}).get(words.argument)
+            facts["pane_id"] = head(named or words.default)
+            facts["target"] = named or facts.get("target")
+        return _said(words.fill(sentence), facts)
 
     def without_arguments(self) -> "ToolError":
         """Return the error without what it repeats of the call's arguments."""
@@ -64,15 +109,15 @@ class ToolError(Exception):
 class SentenceError(ToolError):
     """The base of errors that own their sentence. Their fields are the facts, in order.
 
-    A sentence names facts in braces; `{target:head}` is a value's head. The facts in `repeats`
-    repeat an argument of the call.
+    A sentence names facts and `Words` in braces; `{target:head}` is a value's head. The facts in
+    `repeats` repeat an argument of the call.
     """
 
     repeats: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, *facts: object) -> None:
         vars(self).update(zip(type(self).__annotations__, facts, strict=True))
-        super().__init__(_said(self.sentence, vars(self)))
+        super().__init__(_said(DEBUG.fill(self.sentence), vars(self)))
 
     def without_arguments(self) -> "ToolError":
         """Return the error with "…" for each fact that repeats an argument."""
@@ -175,7 +220,7 @@ class PaneLimitError(SentenceError, LimitReachedError):
     """Raised when there are 512 panes, each running or still being read by a call."""
 
     most: int
-    sentence = "All {most} panes are running. Use tmux_kill_pane to end those you no longer need."
+    sentence = "All {most} {pane}s are running. Use {kill} to end those you no longer need."
 
 
 class PaneNotFoundError(SentenceError):
@@ -183,7 +228,7 @@ class PaneNotFoundError(SentenceError):
 
     target: str
     repeats = frozenset({"target"})
-    sentence = "Pane '{target:head}' not found. Use tmux_list_panes to see active panes."
+    sentence = "{Pane} '{target:head}' not found. Use {list} to see active {pane}s."
 
 
 class NameTakenError(SentenceError):
@@ -203,7 +248,7 @@ class AmbiguousNameError(SentenceError):
     name: str
     count: int
     ids: str
-    sentence = "{count} running panes are named '{name}': {ids}. Give an id."
+    sentence = "{count} running {pane}s are named '{name}': {ids}. Give an id."
 
 
 class TargetNotFoundError(SentenceError):
@@ -211,9 +256,7 @@ class TargetNotFoundError(SentenceError):
 
     target: str
     reason: str
-    sentence = (
-        "Target '{target:head}' not found: {reason:head}. Use tmux_list_panes to see all panes."
-    )
+    sentence = "Target '{target:head}' not found: {reason:head}. Use {list} to see all panes."
 
 
 class AmbiguousTargetError(SentenceError):
@@ -240,8 +283,8 @@ class PaneExitedError(SentenceError):
     pane_id: str
     ending: str
     sentence = (
-        "Pane '{pane_id}' {ending}: nothing there reads keys. Use tmux_capture_pane to read its "
-        "last output or tmux_create_pane to start again."
+        "{Pane} '{pane_id}' {ending}: nothing there reads keys. Use {read} to read its last output "
+        "or {create} to start again."
     )
 
 
@@ -250,8 +293,8 @@ class PaneLostError(SentenceError):
 
     pane_id: str
     sentence = (
-        "Pane '{pane_id}' was lost: something else ended its tmux window or server. Use "
-        "tmux_create_pane to start it again."
+        "{Pane} '{pane_id}' was lost: something else ended its tmux window or server. Use {create} "
+        "to start it again."
     )
 
 
@@ -261,10 +304,7 @@ class BusyError(SentenceError):
     pane_id: str
     running: str
     runtime_s: float
-    sentence = (
-        "Pane '{pane_id}' is busy: {running:head}, {runtime_s:.0f} s. Use tmux_wait to wait for "
-        "it, tmux_send_keys with C-c to interrupt it, or tmux_run without pane_id."
-    )
+    sentence = "{Pane} '{pane_id}' is busy: {running:head}, {runtime_s:.0f} s. {if_busy}"
 
 
 class KeyboardHeldError(SentenceError):
@@ -273,8 +313,8 @@ class KeyboardHeldError(SentenceError):
     person: str
     pane_id: str
     sentence = (
-        "{person} has the keyboard of pane '{pane_id}'. Nothing can be typed, run or signalled "
-        "there until they let go. Wait, or work in another pane."
+        "{person} has the keyboard of {pane} '{pane_id}'. Nothing can be typed, run or signalled "
+        "there until they let go. Wait, or work in another {pane}."
     )
 
 
@@ -288,8 +328,8 @@ class HiddenInputError(SentenceError):
     pane_id: str
     how: str
     sentence = (
-        "Pane '{pane_id}' awaits hidden input, which only a person may type here{how}. Nothing was "
-        "typed. Wait for the person, or interrupt the program with C-c."
+        "{Pane} '{pane_id}' awaits hidden input, which only a person may type here{how}. Nothing "
+        "was typed. Wait for the person, or interrupt the program with C-c."
     )
 
 
@@ -298,7 +338,7 @@ class NotAwaitedError(SentenceError):
 
     pane_id: str
     sentence = (
-        "Pane '{pane_id}' does not await hidden input, so a secret could be shown there. Nothing "
+        "{Pane} '{pane_id}' does not await hidden input, so a secret could be shown there. Nothing "
         "was typed."
     )
 
@@ -309,8 +349,8 @@ class OtherReaderError(SentenceError):
     pane_id: str
     readers: str
     sentence = (
-        "Pane '{pane_id}': another program awaits hidden input now, {readers}. Nothing was typed. "
-        "If the secret is meant for that program, give it again."
+        "{Pane} '{pane_id}': another program awaits hidden input now, {readers}. Nothing was "
+        "typed. If the secret is meant for that program, give it again."
     )
 
 
@@ -320,7 +360,7 @@ class SecretNotAwaitedError(SentenceError):
     pane_id: str
     why: str
     sentence = (
-        "Pane '{pane_id}' does not await hidden input: {why}. Nothing was typed, since a secret "
+        "{Pane} '{pane_id}' does not await hidden input: {why}. Nothing was typed, since a secret "
         "could be shown or run as a command there. To type it anyway, omit parameter 'secret'; it "
         "is then on record."
     )
@@ -332,9 +372,8 @@ class NotAtPromptError(SentenceError):
     pane_id: str
     foreground: str
     sentence = (
-        "Pane '{pane_id}' is running {foreground}, not a shell at its prompt. Use tmux_send_keys "
-        "there, or tmux_run without pane_id. Supported shells: bash, zsh, dash, fish and busybox "
-        "sh."
+        "{Pane} '{pane_id}' is running {foreground}, not a shell at its prompt. {if_running} "
+        "Supported shells: bash, zsh, dash, fish and busybox sh."
     )
 
 
@@ -344,9 +383,9 @@ class ShellNotReadyError(SentenceError):
     pane_id: str
     shell: str
     sentence = (
-        "Pane '{pane_id}': {shell} is not at its prompt; it is busy or asking for something. "
-        "Nothing was run. Use tmux_capture_pane to see what it shows, and tmux_send_keys to answer "
-        "or to interrupt it with C-c."
+        "{Pane} '{pane_id}': {shell} is not at its prompt; it is busy or asking for something. "
+        "Nothing was run. Use {read} to see what it shows, {send} to answer, or {interrupt} to "
+        "interrupt it."
     )
 
 
@@ -357,8 +396,8 @@ class ElsewhereError(SentenceError):
     door: str
     why: str
     sentence = (
-        "Pane '{pane_id}' leads elsewhere, by {door}, and nothing was run: {why}. Use "
-        "tmux_send_keys there."
+        "{Pane} '{pane_id}' leads elsewhere, by {door}, and nothing was run: {why}. Use {send} "
+        "there."
     )
 
 
@@ -368,8 +407,8 @@ class JobNotTakenError(SentenceError):
     pane_id: str
     shell: str
     sentence = (
-        "Pane '{pane_id}': {shell} did not take the command, and nothing was run. "
-        "Use tmux_capture_pane to see what it is doing."
+        "{Pane} '{pane_id}': {shell} did not take the command, and nothing was run. Use {read} to "
+        "see what it is doing."
     )
 
 
@@ -379,8 +418,8 @@ class LogLostError(SentenceError):
     pane_id: str
     path: str
     sentence = (
-        "Pane '{pane_id}': its output could not be written to {path}. Make room there. The command "
-        "ran, but how it ended is unknown. Use tmux_capture_pane to see the screen."
+        "{Pane} '{pane_id}': its output could not be written to {path}. Make room there. The "
+        "command ran, but how it ended is unknown."
     )
 
 
@@ -411,15 +450,13 @@ class CommandError(SentenceError):
 
     tmux_command: str
     reason: str
-    sentence = "tmux {tmux_command} failed: {reason}. Use tmux_list_panes to see all panes."
+    sentence = "tmux {tmux_command} failed: {reason}. Use {list} to see all {pane}s."
 
 
 class TmuxGoneError(SentenceError):
     """Raised when the tmux server ends during a call."""
 
-    sentence = (
-        "The tmux server and its panes have ended. The next tmux_create_pane starts a new server."
-    )
+    sentence = "The tmux server and its {pane}s have ended. The next {create} starts a new server."
 
 
 class OutOfFilesError(SentenceError):

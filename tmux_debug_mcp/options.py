@@ -1,18 +1,12 @@
-"""The server's options: the table of flags and variables, their parser, and the checks.
+"""The server's options: the table of flags and variables, and their parser.
 
 A flag wins over its variable; an empty variable counts as not set. The command line, `config`,
 `doctor` and `--keep` all read options here. This is light, since a process that only reaches a
-running server imports it. `settings` says what a value means, and is imported where it is needed.
+running server imports it. `settings` says what a value means, and `option_checks` which go
+together.
 """
 
 from collections.abc import Mapping, Sequence
-
-TYPE_CHECKING = False  # of `typing`, which is not light
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .settings import Settings
-    from .tools.toolset import Toolset
 
 # The value of each option, by its flag; "" if it has none.
 Values = Mapping[str, str]
@@ -111,18 +105,18 @@ OPTIONS = (
     ),
 )
 
-_BY_FLAG: Mapping[str, Option] = {option.flag: option for option in OPTIONS}
+BY_FLAG: Mapping[str, Option] = {option.flag: option for option in OPTIONS}
 
 
 def value_of(flag: str, environ: Mapping[str, str]) -> str:
     """Return an option's value in the environment, else its default, "" for none."""
-    option = _BY_FLAG[flag]
+    option = BY_FLAG[flag]
     return environ.get(option.variable) or option.default
 
 
 def default_of(flag: str) -> str:
     """Return the default of an option, "" for none."""
-    return _BY_FLAG[flag].default
+    return BY_FLAG[flag].default
 
 
 def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, list[str]]:
@@ -131,12 +125,12 @@ def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, lis
     Raises:
         OptionError: An option lacks its value, or a switch has one.
     """
-    values = {flag: value_of(flag, environ) for flag in _BY_FLAG}
+    values = {flag: value_of(flag, environ) for flag in BY_FLAG}
     others = []
     remaining = iter(words)
     for word in remaining:
         flag, has_value, value = word.removeprefix("--").partition("=")
-        option = _BY_FLAG.get(flag)
+        option = BY_FLAG.get(flag)
         if option is None or not word.startswith("--"):
             others.append(word)
             continue
@@ -167,56 +161,6 @@ def unknown(word: str) -> OptionError:
     """Return the error for a word that is not an option."""
     from .errors import nearest  # noqa: PLC0415  it needs difflib
 
-    near = nearest(word.partition("=")[0], [f"--{flag}" for flag in _BY_FLAG])
+    near = nearest(word.partition("=")[0], [f"--{flag}" for flag in BY_FLAG])
     advice = f"Did you mean {near}?" if near else "tmux-debug-mcp --help lists all options."
     return OptionError(f"Option '{word}' is unknown.", advice)
-
-
-def checked(
-    values: Values, environ: Mapping[str, str]
-) -> "tuple[Settings, Sequence[Toolset[Any]]]":
-    """Return the settings and the toolsets that options ask for.
-
-    Raises:
-        StartError: A server can't start with one of the values, or with all of them together.
-    """
-    from .errors import StartError  # noqa: PLC0415  as in `_read`
-
-    settings, toolsets = _read(values, environ)
-    if settings.allows_kill and not settings.socket:
-        raise StartError(
-            "--allow-kill needs --socket. On the private tmux server, everything may be killed. "
-            "Omit --allow-kill."
-        )
-    if settings.socket and not any(toolset.uses_socket for toolset in toolsets):
-        raise StartError(
-            "--socket needs the toolset tmux or tabs. Choose one with --toolsets, or omit --socket."
-        )
-    for flag in ("env", "shell"):
-        if values[flag] and settings.socket:
-            raise StartError(
-                f"--{flag} ({_BY_FLAG[flag].variable}) can't be used with --socket: programs get "
-                "their environment and their shell from the user's own tmux server. Omit one of "
-                "the two."
-            )
-    is_usual_size = values["size"] == _BY_FLAG["size"].default
-    if not is_usual_size and not any(toolset.uses_size for toolset in toolsets):
-        raise StartError(
-            "--size (TMUX_DEBUG_SIZE) needs the toolset terminal. Choose it with --toolsets, or "
-            "omit --size."
-        )
-    return settings, toolsets
-
-
-def _read(values: Values, environ: Mapping[str, str]) -> "tuple[Settings, Sequence[Toolset[Any]]]":
-    """Return the settings and the toolsets, given values that may not fit together."""
-    # These imports take most of a server's start-up time.
-    from .settings import path_of, seconds_of, settings_of  # noqa: PLC0415
-    from .tools.toolset import choose  # noqa: PLC0415
-
-    toolsets = choose(values["toolsets"])
-    if values["keep"]:
-        seconds_of(values["keep"])
-    for flag in ("audit", "audit-full", "log-dir"):
-        path_of(values[flag])
-    return settings_of(values, environ), toolsets

@@ -19,8 +19,9 @@ from tmux_debug_mcp.command import listing
 from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.sockets.choosing import HIDDEN_INPUT
 from tmux_debug_mcp.verbs import help as texts
-from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool, parser_of
+from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import TOOLS, VERBS
+from tmux_debug_mcp.verbs.words import flag_of, parameters_of_tool
 
 from .conftest import PROGRAM, Shell
 

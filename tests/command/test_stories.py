@@ -11,8 +11,8 @@ import pytest
 from stories.scripts import first_pid, stories, with_pid
 from stories.steps import call_of
 
-from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool
 from tmux_debug_mcp.verbs.registry import TOOLS
+from tmux_debug_mcp.verbs.words import flag_of, parameters_of_tool
 
 from .conftest import Shell
 

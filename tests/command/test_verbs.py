@@ -363,7 +363,7 @@ def test_verb_imports_neither_the_sdk_nor_anyio(shell: Shell) -> None:
         check=True,
     )
 
-    heavy = {"anyio", "argparse", "asyncio", "dataclasses", "mcp", "mcp_types", "orjson", "socket"}
+    heavy = {"anyio", "asyncio", "dataclasses", "mcp", "mcp_types", "orjson"}
     assert not heavy & set(done.stderr.split())
 
 

@@ -10,8 +10,8 @@ from support import PATIENCE_S, Tools, eventually
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.debug_arguments import Wait
-from tmux_debug_mcp.verbs.answers import OTHERWISE
 from tmux_debug_mcp.verbs.following import Teller, follow
+from tmux_debug_mcp.verbs.printing import OTHERWISE
 
 
 class Answering(Caller):

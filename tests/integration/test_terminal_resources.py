@@ -45,7 +45,7 @@ async def test_screen_of_a_lost_session_is_refused_in_the_words_of_the_toolset(
     await term.text("createSession", name="a", command="sleep 99")
     [pane] = term.engine.panes
     own_tmux("kill-pane", "-t", pane.target)
-    told = "Session 'a' was lost: .* Use createSession to make another"
+    told = "Session 'a' was lost: .* Use createSession to start it again"
     with pytest.raises(MCPError, match=told):
         await term.client.read_resource("terminal://screen/a")
     assert "Traceback" not in capfd.readouterr().err

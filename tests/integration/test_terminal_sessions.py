@@ -61,7 +61,7 @@ async def test_named_sessions_are_apart(term: Terminal, tmp_path: Path) -> None:
 async def test_session_name_that_is_taken_or_unknown_is_an_error(term: Terminal) -> None:
     await term.text("createSession", name="one")
     assert "already exists" in await term.error("createSession", name="one")
-    error = "Session 'two' not found. Use listSessions to see the sessions, or createSession."
+    error = "Session 'two' not found. Use listSessions to see active sessions."
     for tool, arguments in (
         ("type", {"text": "x"}),
         ("getContent", {}),
@@ -78,10 +78,8 @@ async def test_keys_for_a_program_that_ended_are_an_error_that_says_how_it_ended
     await term.shows("bye", session="one")
     await term.exited("one")
     error = await term.error("sendKey", key="Enter", session="one")
-    assert error.startswith("Session 'one' has ended (exited with code 7 after ")
-    assert error.endswith(
-        "Use getContent to read its last output, or createSession to start again."
-    )
+    assert error.startswith("Session 'one' exited with code 7 after ")
+    assert error.endswith("Use getContent to read its last output or createSession to start again.")
     assert (await term.text("createSession", name="one")).startswith("Created")
 
 
@@ -180,10 +178,8 @@ async def test_session_that_has_ended_has_nothing_to_record(term: Terminal) -> N
     await term.exited("a")
     error = await term.error("startRecording", session="a")
 
-    assert error.startswith("Session 'a' has ended (exited with code 3 after ")
-    assert error.endswith(
-        "Use getContent to read its last output, or createSession to start again."
-    )
+    assert error.startswith("Session 'a' exited with code 3 after ")
+    assert error.endswith("Use getContent to read its last output or createSession to start again.")
 
 
 async def test_screen_of_an_earlier_run_is_what_was_visible(

@@ -173,7 +173,7 @@ async def test_panes_stay_when_their_program_exits(tmux: Tmux) -> None:
     await tmux.runs("w", "exited with code 3")
     assert await tmux.text("read_pane", target="w") == "last"
     error = await tmux.error("send_keys", target="w", keys="x")
-    assert error.startswith("Pane 'w' has ended (exited with code 3 after ")
+    assert error.startswith("Pane 'w' exited with code 3 after ")
     assert error.endswith(
         "Use tmux_read_pane to read its last output or tmux_create_window to start again."
     )

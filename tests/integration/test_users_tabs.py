@@ -142,7 +142,7 @@ async def test_tab_whose_program_has_ended_is_told_and_nobody_gets_a_signal(
     for signal in ("SIGINT", "SIGTERM"):
         error = await tabs.error("stop_process", window_id=tab, signal=signal)
         # tmux 3.3 itself does not always know the code.
-        assert re.match(rf"Tab '{tab}' has ended \(exited( with code 3)?\)", error)
+        assert re.match(rf"Tab '{tab}' exited( with code 3)?:", error)
 
 
 async def test_shell_within_a_shell_is_not_stopped(tabs: Tabs, user: User) -> None:
@@ -199,7 +199,7 @@ async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tabs, u
     ):
         assert reason in await tabs.error(tool, **arguments)
     assert await tabs.error("start_process", window_id="@99", command="x") == (
-        "Tab '@99' not found. Use list_tabs to see the tabs."
+        "Tab '@99' not found. Use list_tabs to see active tabs."
     )
     assert "nothing would be typed" in await tabs.error(
         "start_process", window_id="@0", command="", append_newline=False

@@ -218,7 +218,7 @@ async def test_keys_for_a_dead_pane_are_refused_and_end_no_server(
     )
     for keys in ("one\ntwo", "ls Enter"):
         error = await on_users.error("send_keys", target="mine:dead", keys=keys)
-        assert error.startswith("Pane 'mine:dead' has ended (exited")
+        assert error.startswith("Pane 'mine:dead' exited")
 
 
 async def test_pane_that_dies_while_it_is_typed_to_ends_no_server(

@@ -19,7 +19,8 @@ from wire import SERVER, Server
 import tmux_debug_mcp
 from tmux_debug_mcp.command import serve
 from tmux_debug_mcp.demo import debugging
-from tmux_debug_mcp.options import OPTIONS, checked, parse
+from tmux_debug_mcp.option_checks import checked
+from tmux_debug_mcp.options import OPTIONS, parse
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.settings import Settings, pane_environment
 from tmux_debug_mcp.tmux.versions import is_new_enough

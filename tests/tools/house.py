@@ -32,6 +32,8 @@ LAYERS = (
     {"tools"},
     {"verbs"},
     {"server", "options"},
+    {"option_checks"},
+    {"serving"},
     {"demo"},
     {"cli"},
     {"viewing", "clients"},

@@ -192,7 +192,7 @@ def files() -> dict[Path, str]:
     return {
         pages / "tmux-debug.1": page_of_command(),
         pages / "tmux-debug-mcp.1": page_of_server(),
-    } | {completions[shell]: texts.completion(shell) for shell in parsing.SHELLS}
+    } | {completions[shell]: texts.completion(shell) for shell in texts.SHELLS}
 
 
 def page_of_command() -> str:

@@ -18,7 +18,8 @@ from tmux_debug_mcp.clients import agent_file, json_file, programs, storage, tom
 from tmux_debug_mcp.clients.editing import EditError, Slot, UneditedError
 from tmux_debug_mcp.clients.table import CLIENTS, Homes
 from tmux_debug_mcp.errors import StartError
-from tmux_debug_mcp.options import OptionError, checked, parse_all
+from tmux_debug_mcp.option_checks import checked
+from tmux_debug_mcp.options import OptionError, parse_all
 from tmux_debug_mcp.sockets.servers import VerbError
 
 ROOT = Path(__file__).parents[2]

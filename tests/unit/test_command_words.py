@@ -3,16 +3,9 @@
 import pytest
 
 from tmux_debug_mcp.errors import KeysError
-from tmux_debug_mcp.verbs.parsing import (
-    Prints,
-    Request,
-    UsageError,
-    asks_for_help,
-    in_verbs,
-    parse,
-    parser_of,
-)
-from tmux_debug_mcp.verbs.registry import VERBS
+from tmux_debug_mcp.verbs.parsing import UsageError, asks_for_help, parser_of
+from tmux_debug_mcp.verbs.registry import VERBS, Prints
+from tmux_debug_mcp.verbs.requests import Request, in_verbs, parse
 from tmux_debug_mcp.vt.steps import steps
 
 # The words of commands, whatever a parser of flags might make of them.
@@ -214,7 +207,7 @@ def test_flags_that_contradict_each_other_are_refused(flags: list[str]) -> None:
 def test_keys_in_one_word_with_text_are_told_as_words_of_a_shell(keys: str, words: str) -> None:
     with pytest.raises(KeysError) as mixed:
         steps(keys)
-    assert in_verbs(str(mixed.value), Request("send", "", {"pane_id": "my pane"})).endswith(
+    assert in_verbs(str(mixed.value), Request(VERBS["send"], "", {"pane_id": "my pane"})).endswith(
         " is a key name, which can't be mixed with text. Give separate words: tmux-debug send "
         f"'my pane' {words}; or use --literal to type all of it as text."
     )
@@ -231,7 +224,7 @@ def test_keys_in_one_word_with_text_are_told_as_words_of_a_shell(keys: str, word
 def test_error_of_keys_names_the_flag(keys: str, advice: str) -> None:
     with pytest.raises(KeysError) as wrong:
         steps(keys)
-    assert in_verbs(str(wrong.value), Request("send", "")).endswith(f" {advice}")
+    assert in_verbs(str(wrong.value), Request(VERBS["send"], "")).endswith(f" {advice}")
 
 
 @pytest.mark.parametrize("flag", ["-q", "--quiet"])

@@ -122,16 +122,19 @@ def test_errors_name_only_tools_of_the_toolset_that_was_called(toolset: Toolset[
     others -= {"type", "clear", "resize"}  # which are words, too
     for error in errors() - NEVER_RAISED[toolset.name]:
         words = (
-            toolset.sentences.get(error, error.sentence).replace(".", " ").replace(",", " ").split()
+            toolset.words.fill(toolset.words.own.get(error, error.sentence))
+            .replace(".", " ")
+            .replace(",", " ")
+            .split()
         )
         assert not others & set(words), error.__name__
 
 
 @over_toolsets
 def test_sentences_can_be_said_of_calls_without_arguments(toolset: Toolset[Any]) -> None:
-    for error, sentence in toolset.sentences.items():
+    for error, sentence in toolset.words.own.items():
         named = {name for _, name, _, _ in Formatter().parse(sentence) if name}
-        assert named <= {*error.__annotations__, *toolset.placeholders}, error.__name__
+        assert named <= {*error.__annotations__, "pane_id"}, error.__name__
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import pytest
 from tmux_debug_mcp import audit, errors
 from tmux_debug_mcp.tools.arguments import ArgumentsParser, parameters_of
 from tmux_debug_mcp.tools.debug_arguments import KillPane
-from tmux_debug_mcp.verbs.parsing import Request, in_verbs, parameters_of_tool
-from tmux_debug_mcp.verbs.registry import TOOLS
+from tmux_debug_mcp.verbs.registry import TOOLS, VERBS
+from tmux_debug_mcp.verbs.requests import Request, in_verbs
+from tmux_debug_mcp.verbs.words import parameters_of_tool
 
 TABLE = Path(__file__).parents[1] / "snapshots" / "errors.txt"
 PACKAGE = Path(errors.__file__).parent
@@ -42,7 +43,7 @@ NOT_OF_VERBS = {"KillNotAllowedError"}
 def sentences() -> Iterator[tuple[str, str]]:
     """Yield the sentences of the classes, then those that are raised with a text of their own."""
     classes = {
-        name: one.sentence
+        name: errors.DEBUG.fill(one.sentence)
         for name, one in {**vars(errors), **vars(audit)}.items()
         if isinstance(one, type) and issubclass(one, errors.ToolError)
     }
@@ -81,7 +82,7 @@ def in_a_shell(sentence: str) -> str:
     named = set(re.findall(r"[Pp]arameter '(\w+)", sentence))
     those = (one for one in TOOLS if named <= {it.name for it in parameters_of_tool(one)})
     verb = next(those, TOOLS[0])
-    return in_verbs(sentence, Request(verb.name, verb.tool, {"pane_id": "vim"}))
+    return in_verbs(sentence, Request(verb, verb.tool, {"pane_id": "vim"}))
 
 
 def rows() -> list[tuple[str, str, str]]:
@@ -114,7 +115,7 @@ def test_what_would_be_an_array_is_words() -> None:
     with pytest.raises(errors.ArgumentError) as refused:
         parser.parse({"pane_id": ["web"] * 65})
 
-    told = in_verbs(str(refused.value), Request("kill", "tmux_kill_pane"))
+    told = in_verbs(str(refused.value), Request(VERBS["kill"], "tmux_kill_pane"))
     assert told.startswith('PANE is ["web",')
     assert told.endswith(" It must be 1 to 64 words.")
 

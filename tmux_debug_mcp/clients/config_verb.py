@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
-from tmux_debug_mcp.options import OptionError, checked, parse_all
+from tmux_debug_mcp.option_checks import checked
+from tmux_debug_mcp.options import OptionError, parse_all
 from tmux_debug_mcp.own_command import own_command, own_program
 from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.sockets.servers import VerbError

@@ -1,21 +1,11 @@
-"""What verbs do in the caller's process: read its flags and its directory, and print."""
+"""What verbs do in the caller's process: read its directory, and print."""
 
 import io
 import os
 import sys
-from collections.abc import Container
 
 from tmux_debug_mcp.sockets.servers import VerbError, current_directory
-from tmux_debug_mcp.verbs.registry import VERBS
-
-
-def flags(name: str, words: list[str], known: Container[str] = ()) -> list[str]:
-    """Return the flags of a verb that takes no values. argparse would take longer than the verb."""
-    if any(word not in known for word in words):
-        from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415  it says what is wrong
-
-        parser_of(VERBS[name]).parse_args(words)
-    return words
+from tmux_debug_mcp.vt.printable import visible
 
 
 def directory() -> str:
@@ -57,8 +47,6 @@ def write(fd: int, text: object) -> None:
 
 def complain(program: str, error: Exception) -> None:
     """Print why a program can't do what it was asked for."""
-    from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  only errors need it
-
     # It may contain words, paths and servers' directories.
     shown = visible(str(error), keep="\n")
     write(2, f"{program}: {shown}\n")

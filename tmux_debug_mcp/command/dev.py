@@ -15,8 +15,9 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.sockets.choosing import SHARES, NoServerError, server_for
 from tmux_debug_mcp.sockets.connection import Connection, panes_of
 from tmux_debug_mcp.sockets.servers import SOCKET, VerbError, inode_of
-from tmux_debug_mcp.verbs.parsing import VerbParser, check, parser_of
+from tmux_debug_mcp.verbs.parsing import VerbParser, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
+from tmux_debug_mcp.verbs.requests import check
 
 from .caller import directory, write
 from .main import call

@@ -17,9 +17,11 @@ from tmux_debug_mcp.sockets.choosing import (
 )
 from tmux_debug_mcp.sockets.connection import ServerGoneError, panes_of
 from tmux_debug_mcp.sockets.servers import Server, running
+from tmux_debug_mcp.verbs.parsing import VerbParser, parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
-from .caller import flags, write
+from .caller import write
 
 _REDRAW_S = 1.0
 _HOME = "\x1b[H"
@@ -35,21 +37,32 @@ _MAX_COMMAND = 32  # characters
 _BELL = "\a"
 
 
+def add_arguments(parser: VerbParser) -> None:
+    """Add the arguments of `ps`."""
+    parser.description = (
+        "List the servers: of this directory's, the running panes, of others and of panes that "
+        "have ended how many there are."
+    )
+    parser.add_argument("--all", action="store_true", help="list all panes, running ones first")
+    follows = "live view; rings the bell when a program asks for a secret"
+    parser.add_argument("--follow", action="store_true", help=follows)
+    parser.add_argument("--names", action="store_true", help="list only pane names")
+
+
 def ps(words: list[str], environ: Mapping[str, str]) -> int:
     """List the servers with their panes, or the names of one server's panes."""
-    given = flags("ps", words, {"--all", "--follow", "--names"})
-    if "--names" in given:
+    given = parser_of(VERBS["ps"]).parse_args(words)
+    if given.names:
         for pane in _listed(server_for(environ, LOOKS)):
             write(1, f"{pane['name']}\n")
         return 0
     here, runtime = surroundings(environ), environ.get("XDG_RUNTIME_DIR", "")
-    is_all = "--all" in given
-    if "--follow" not in given:
+    if not given.follow:
         is_terminal = os.isatty(1)
-        for line, look in _lines(here, runtime, is_all=is_all):
+        for line, look in _lines(here, runtime, is_all=given.all):
             write(1, f"{look.format(line) if is_terminal else line}\n")
         return 0
-    _follow(here, runtime, is_all=is_all)
+    _follow(here, runtime, is_all=given.all)
     return 0
 
 
@@ -118,7 +131,7 @@ def _board(lines: list[tuple[str, str]]) -> str:
     room = max(2, rows - 1)  # the cursor is below them
     if len(lines) > room:
         # What asks comes first, with its pane.
-        first = sorted(lines, key=lambda one: one[1] is not _BRIGHT)[: room - 1]
+        first = sorted(lines, key=lambda line: line[1] is not _BRIGHT)[: room - 1]
         lines = [*first, (f"… and {len(lines) - len(first)} more lines", _PLAIN)]
     shown = [look.format(cut_off(line, columns)) for line, look in lines]
     return _HOME + "".join(map(_LINE.format, shown)) + _ERASE_BELOW
@@ -141,10 +154,10 @@ def _lines(here: Surroundings, runtime: str, *, is_all: bool) -> Iterator[tuple[
         taken, reason = meant(servers, here, LOOKS, lambda _server: 0)
     except (NoServerError, WhichServerError) as error:
         reason = error.sentence
-    for server in sorted(servers, key=lambda one: (one is not taken, here.distance(one))):
+    for server in sorted(servers, key=lambda server: (server is not taken, here.distance(server))):
         title = visible(f"{server}" + (f"  used here: {reason}" if server is taken else ""))
         try:
-            panes = sorted(_listed(server), key=lambda one: (not _asks(one), _has_ended(one)))
+            panes = sorted(_listed(server), key=lambda pane: (not _asks(pane), _has_ended(pane)))
         except ServerGoneError:
             yield title, _PLAIN
             yield "    does not answer", _PLAIN

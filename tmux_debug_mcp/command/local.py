@@ -16,16 +16,31 @@ from tmux_debug_mcp.sockets.choosing import (
 )
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import Server, VerbError
+from tmux_debug_mcp.verbs import help as texts
+from tmux_debug_mcp.verbs.parsing import VerbParser, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
-from .caller import flags, write
+from .caller import write
 from .starting import DEFAULT_KEEP, connect, values_here
 
 # Ending panes takes a second at most, but on a busy machine longer.
 _STOP_S = 30.0
 # How many panes a stop names.
 _MAX_PANES = 20
+
+
+def add_start_arguments(parser: VerbParser) -> None:
+    """Add the arguments of `start`."""
+    parser.description = (
+        "Start a server that outlives its callers, for the current directory. It takes the options "
+        "of `tmux-debug-mcp`(1)."
+    )
+    keep = "end after TIME without use, such as 90s, 2h or 1d (default 60m)"
+    parser.add_argument("--keep", metavar="TIME", help=keep)
+    export = "print a line for `eval` that makes this shell use that server"
+    parser.add_argument("--export", action="store_true", help=export)
+    parser.add_argument("options", metavar="OPTION", nargs="*")
 
 
 def start(words: list[str], environ: Mapping[str, str]) -> int:
@@ -48,7 +63,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
         raise VerbError(str(error)) from None
     if os.path.isdir(os.path.expanduser(given["cwd"])):
         os.chdir(os.path.expanduser(given["cwd"]))
-        given, values = ({**one, "cwd": ""} for one in (given, values))
+        given, values = ({**options, "cwd": ""} for options in (given, values))
     connection, is_new, remark = _reach(given, values, environ)
     keep = values["keep"]
     connection.send({"want": "keep", "keep": keep})
@@ -114,7 +129,7 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
             "stop ends the server of this directory. To end a pane: tmux-debug kill PANE; another "
             "server: tmux-debug --server PID stop"
         )
-    flags("stop", words)
+    parser_of(VERBS["stop"]).parse_args(words)
     try:
         server = server_for(environ, CHANGES)
     except NoServerError as error:
@@ -168,15 +183,18 @@ def demo(words: list[str], environ: Mapping[str, str]) -> int:
     """Show a client that debugs."""
     from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
 
-    flags("demo", words)
+    parser_of(VERBS["demo"]).parse_args(words)
     return cli.run(["demo"], environ)
+
+
+def add_completion_arguments(parser: VerbParser) -> None:
+    """Add the arguments of `completion`."""
+    parser.description = "Print a script for tab completion in a shell."
+    parser.add_argument("shell", choices=texts.SHELLS)
 
 
 def completion(words: list[str], _environ: Mapping[str, str]) -> int:
     """Print a script for tab completion."""
-    from tmux_debug_mcp.verbs import help as texts  # noqa: PLC0415  it needs all parsers
-    from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415
-
     arguments = parser_of(VERBS["completion"]).parse_args(words)
     write(1, texts.completion(arguments.shell))
     return 0

@@ -1,7 +1,7 @@
 """`tmux-debug`: finds the server, passes a verb on to it, and prints the answer."""
 
-import _signal  # `signal` imports enum
 import os
+import signal
 import sys
 
 from tmux_debug_mcp import __version__
@@ -9,13 +9,24 @@ from tmux_debug_mcp.own_environment import ignore_python_path, of_project
 from tmux_debug_mcp.sockets.choosing import MAKES, NoServerError, server_for
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, sent_environment
 from tmux_debug_mcp.sockets.servers import VerbError, current_directory
-from tmux_debug_mcp.verbs.registry import INHERITING, PEOPLE, SECTIONS, VERBS, WAITING, Verb
+from tmux_debug_mcp.verbs.help import overview
+from tmux_debug_mcp.verbs.parsing import (
+    HelpWanted,
+    UsageError,
+    asks_for_help,
+    loaded,
+    parser_of,
+    verb_of,
+)
+from tmux_debug_mcp.verbs.registry import VERBS
 
+from . import terminal
 from .caller import complain, directory, open_standard_streams, print_by_write, write
+from .starting import connect_here
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
-_SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> None:
@@ -23,8 +34,8 @@ def main() -> None:
     open_standard_streams()
     ignore_python_path(os.environ)
     # As in C programs, a closed pipe or C-c ends the process, and with it the connection.
-    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         status = run(sys.argv[1:])
     except VerbError as error:
@@ -41,12 +52,12 @@ def run(words: list[str]) -> int:
         "".join(words).encode()  # JSON and terminals take only UTF-8
     except UnicodeEncodeError:
         raise VerbError("The arguments are not UTF-8. Give UTF-8.") from None
-    if not words or words[0] in _HELP or _asks_for_help(words):
+    if not words or words[0] in _HELP or asks_for_help(words):
         return _show_help(words)
     if words[0] == "--version":
         write(1, f"tmux-debug {__version__}\n")
         return 0
-    verb = _verb(words)
+    verb = verb_of(words)
     current_directory()  # for any verb, it must be there
     if words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words):
         return run_here("tmux_debug_mcp.viewing.replay_verb:run_capture", words[1:], wanted)
@@ -66,18 +77,16 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
         "terminal": os.isatty(2),
         "out_terminal": os.isatty(1),
     }
-    if verb in SECTIONS[PEOPLE]:
-        from . import terminal  # noqa: PLC0415  other verbs don't need it
-
+    if verb.is_for_people:
         wish |= {"person": terminal.name(), "chooses": os.isatty(0) and os.isatty(2)}
         wish |= {"size": terminal.pane_size()} if os.isatty(0) else {}
-    if verb.name in INHERITING:
+    if verb.makes_panes:
         wish["environment"] = sent_environment(of_project(os.environ))
-    signals = _hang_up_at_signals(connection) if verb.name in WAITING else []
+    signals = _hang_up_at_signals(connection) if verb.says_what_runs else []
     connection.send(wish)
     status = answered(connection)
     for number in _SIGNALS:
-        _signal.signal(number, _signal.SIG_DFL)
+        signal.signal(number, signal.SIG_DFL)
     if signals:
         os.kill(os.getpid(), signals[0])  # so that a shell's loop ends, too
     if status is None:
@@ -102,8 +111,6 @@ def answered(connection: Connection) -> int | None:
         if "exit" in message:
             return int(str(message["exit"]))
         if message.keys() & {"attach", "ask", "choose"}:
-            from . import terminal  # noqa: PLC0415  as above
-
             status = terminal.answer(connection, message)
             if status is not None:
                 return status
@@ -118,42 +125,23 @@ def _hang_up_at_signals(connection: Connection) -> list[int]:
     received: list[int] = []
 
     def hang_up(number: int, _frame: object) -> None:
-        _signal.signal(number, _signal.SIG_DFL)
+        signal.signal(number, signal.SIG_DFL)
         received.append(number)
         connection.hang_up()
 
     for number in _SIGNALS:
-        _signal.signal(number, hang_up)
+        signal.signal(number, hang_up)
     return received
-
-
-def _asks_for_help(words: list[str]) -> bool:
-    if not {"-h", "--help"} & set(words):
-        return False
-    from tmux_debug_mcp.verbs.parsing import asks_for_help  # noqa: PLC0415  as below
-
-    return asks_for_help(words)
 
 
 def _show_help(words: list[str]) -> int:
     """Print the requested help; return the exit status, that of an error without words."""
-    from tmux_debug_mcp.verbs.help import overview  # noqa: PLC0415  calls don't need it
-    from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415
-
     if not words:
         write(2, overview())
         return _REFUSED
     verbs = [word for word in words if word not in _HELP]
-    write(1, parser_of(_verb(verbs)).format_help() if verbs else overview())
+    write(1, parser_of(verb_of(verbs)).format_help() if verbs else overview())
     return 0
-
-
-def _verb(words: list[str]) -> Verb:
-    if words[0] in VERBS:
-        return VERBS[words[0]]
-    from tmux_debug_mcp.verbs.parsing import verb_of  # noqa: PLC0415  argparse, for errors only
-
-    return verb_of(words)
 
 
 def run_here(handler: str, words: list[str], wanted: str = "") -> int:
@@ -164,15 +152,12 @@ def run_here(handler: str, words: list[str], wanted: str = "") -> int:
         words: What follows the verb.
         wanted: The server that `--server` names.
     """
-    import importlib  # noqa: PLC0415  verbs of the server need none of these
-
     environ = dict(os.environ)
     if wanted:
         environ["TMUX_DEBUG_SERVER"] = wanted
-    module, _, function = handler.partition(":")
     print_by_write()
     try:
-        status = getattr(importlib.import_module(module), function)(words, environ)
+        status = loaded(handler)(words, environ)
         sys.stdout.flush()  # `os._exit` won't
     except Exception as error:
         # Importing it takes as long as `ps`.
@@ -194,18 +179,12 @@ def _reach(wanted: str, words: list[str]) -> Connection:
     except NoServerError:
         if not _makes_pane(words):
             raise
-    from .starting import connect_here  # noqa: PLC0415  there is no server
-
     return connect_here(os.environ)
 
 
 def _panes_named(words: list[str]) -> list[str]:
     """Return the panes that a command line names, to choose the server by; none if it is wrong."""
-    from tmux_debug_mcp.verbs.parsing import (  # noqa: PLC0415  it needs argparse
-        HelpWanted,
-        UsageError,
-        parse,
-    )
+    from tmux_debug_mcp.verbs.requests import parse  # noqa: PLC0415  only if there are several
 
     try:
         given = parse(words, {}).arguments.get("pane_id") or []
@@ -220,11 +199,7 @@ def _makes_pane(words: list[str]) -> bool:
     Raises:
         VerbError: Its words are wrong.
     """
-    from tmux_debug_mcp.verbs.parsing import (  # noqa: PLC0415  there is no server
-        HelpWanted,
-        check,
-        parse,
-    )
+    from tmux_debug_mcp.verbs.requests import check, parse  # noqa: PLC0415  there is no server
 
     try:
         if VERBS[words[0]].need != MAKES:

@@ -19,7 +19,8 @@ from tmux_debug_mcp.clients.editing import EditError, UneditedError
 from tmux_debug_mcp.clients.storage import read_data, text_of
 from tmux_debug_mcp.clients.table import CLIENTS, ConfigFile, Homes
 from tmux_debug_mcp.errors import StartError
-from tmux_debug_mcp.options import OPTIONS, OptionError, checked, parse_all
+from tmux_debug_mcp.option_checks import checked
+from tmux_debug_mcp.options import OPTIONS, OptionError, parse_all
 
 from .probe import Answers, Complaint, Trial, environment
 from .report import Finding, Severity, ok, problem, shown, warning

@@ -4,10 +4,11 @@ All panes are on our tmux server. The server starts with the first pane. When it
 lost, and the next pane starts another server.
 """
 
+import contextlib
 import errno
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import (
     AmbiguousNameError,
     KeyboardHeldError,
+    NameTakenError,
     PaneLimitError,
     PaneNotFoundError,
     StorageError,
@@ -40,7 +42,7 @@ from tmux_debug_mcp.tmux.users_server import UsersServer
 from tmux_debug_mcp.turns import TURN_WORK, Turns
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .creation import NewPane, Origin, calling, check_size, directory, remove, start
+from .creation import NewPane, Origin, calling, check, check_size, directory, remove, start
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
@@ -171,16 +173,27 @@ class Engine:
         process = await anyio.to_thread.run_sync(holder_elsewhere, port, listening)
         return f"{plain_name(process.comm)} (pid {process.pid})" if process else None
 
-    async def create(self, new: NewPane) -> Pane:
-        """Start a command in a new pane.
+    async def create(self, new: NewPane, *, is_only: bool = False) -> Pane:
+        """Start a command in a new pane; with `is_only`, unless a running one has its name.
 
         Raises:
-            ArgumentError: There is no such directory, or command and environment are too large.
+            ArgumentError: The command, the name, the directory or the environment can't be used.
+            NameTakenError: A running pane has the name.
             PaneLimitError: There are 512 panes, each running or with a subscriber.
             TmuxStartError: tmux did not start.
             TmuxGoneError: The tmux server ended before the pane was made.
             CommandError: tmux refuses to make the pane at its destination.
         """
+        check(new)
+        if not (is_only and new.name):
+            return await self._create(new)
+        async with self.naming:
+            running = await self._running_panes(new.name)
+            if running:
+                raise NameTakenError(new.name, running[0].id)
+            return await self._create(new)
+
+    async def _create(self, new: NewPane) -> Pane:
         origin = self.origin
         # It is checked before another pane has to make room.
         cwd = str(directory(origin.cwd, new.cwd))
@@ -327,10 +340,6 @@ class Engine:
             raise PaneNotFoundError(target)
         return ended[-1]
 
-    async def running_pane(self, name: str) -> Pane | None:
-        """Return the oldest running pane with this name, None if there is none."""
-        return next(iter(await self._running_panes(name)), None)
-
     async def _running_panes(self, name: str) -> list[Pane]:
         named = [pane for pane in self.panes if pane.name == name]
         return [pane for pane in named if await pane.ending() is None]
@@ -389,6 +398,12 @@ class Engine:
         if not self._panes:
             own_process.give_back_memory()
         return ended
+
+    async def kill_all(self, panes: Iterable[Pane]) -> None:
+        """End panes, as `kill` does, but for those that were killed meanwhile."""
+        for pane in panes:
+            with contextlib.suppress(PaneNotFoundError):
+                await self.kill(pane)
 
     def at_end(self, finish: Callable[[], None]) -> None:
         """Have `close` call a function when tmux has ended and the logs can still be read."""

@@ -1,14 +1,14 @@
 """Which server a caller reaches. Nothing is guessed: it is the first of these that exists.
 
-1. The one that `--server` or TMUX_DEBUG_SERVER names.
-2. The one that is the nearest ancestor of the caller, or whose client is. So a pane finds its own
-   server, and an agent's shell finds the agent's.
-3. One of the nearest directory that has a server: the caller's own, or one above it in the same
-   repository; see `directories_of`. A detached one comes first. One that ends with its MCP client
-   is only for verbs that look; see `LOOKS`.
+1. The server that `--server` or TMUX_DEBUG_SERVER names.
+2. The server that is the nearest ancestor of the caller, or whose client is. So a pane finds its
+   own server, and an agent's shell finds the agent's.
+3. A server of the nearest directory that has any: the caller's own, or a directory above it in the
+   same repository; see `directories_of`. Detached servers come first. A server that ends with its
+   MCP client is only for verbs that look; see `LOOKS`.
 
-Of several that fit, it is the one with the pane that the caller names. They must be servers of one
-directory: another directory's server is reached only by rules 1 and 2.
+Of several that fit, it is the server with the pane that the caller names. They must all be of the
+same directory: another directory's server is reached only by rules 1 and 2.
 """
 
 import os
@@ -22,16 +22,16 @@ from .servers import Server, VerbError, ancestors, current_directory, inode_of, 
 
 # What a verb needs a server for. Only to look, or to bring a person:
 LOOKS = "looks"
-# The same, but where a program asks for a secret:
+# To look where a program asks for a secret:
 ASKS = "asks"
 # To change its panes:
 CHANGES = "changes"
-# The same, but where there is none, a detached one is started for the caller's directory:
+# To make a pane: where there is no server, a detached one is started for the caller's directory:
 MAKES = "makes"
-# The same, but for all who come to that directory. So one that ends with a client does not do,
-# except in its own panes:
+# To make a pane for all who come to that directory. So a server that ends with a client does not
+# do, except in its own panes:
 SHARES = "shares"
-# The same, but one with options of its own, beside those of the directory:
+# To start a server with options of its own, beside those of the directory:
 STARTS = "starts"
 
 # What a row of a pane says that such a program awaits.
@@ -147,7 +147,9 @@ def server_for(
         VerbError: The current directory is gone.
     """
     servers = running(environ.get("XDG_RUNTIME_DIR", ""))
-    found, _ = meant(servers, surroundings(environ), need, lambda one: _has(one, need, panes()))
+    found, _ = meant(
+        servers, surroundings(environ), need, lambda server: _has(server, need, panes())
+    )
     return found
 
 

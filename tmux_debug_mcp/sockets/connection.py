@@ -33,10 +33,12 @@ The first line says what the connection is for, and the server's lines say what 
 The server closes the connection of a caller that says nothing, or nothing that makes sense.
 """
 
-import _socket  # `socket` takes as long to import as all the rest together
+import fcntl
 import json
 import os
+import socket
 import struct
+import termios
 from collections.abc import Iterator, Mapping, Sequence
 
 from .servers import VerbError, is_private, read
@@ -54,13 +56,13 @@ class ServerGoneError(VerbError):
     """Raised when no server of ours answers, or when it has ended."""
 
 
-def peer_of(connected: _socket.socket) -> tuple[int, int]:
+def peer_of(connected: socket.socket) -> tuple[int, int]:
     """Return the process id and the user id of the other side of a connection.
 
     For a listener, they are from the moment when it began to listen. The process id is 0 if the
     process is in a pid namespace that we can't see.
     """
-    data = connected.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS_BYTES)
+    data = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS_BYTES)
     pid, uid, _gid = memoryview(data).cast("i")
     return pid, uid
 
@@ -79,7 +81,7 @@ class Connection:
     """
 
     def __init__(self, path: str) -> None:
-        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._received = b""
         self.directory = os.path.dirname(path)
         if not is_private(self.directory):
@@ -105,7 +107,7 @@ class Connection:
 
     def _limit_writes(self, seconds: float) -> None:
         time = _TIME.pack(int(seconds), int(seconds % 1 * 1e6))
-        self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, time)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time)
 
     def close(self) -> None:
         """Close the connection."""
@@ -118,7 +120,7 @@ class Connection:
 
     def hang_up(self) -> None:
         """Say that nothing more will come, which cancels a verb. Its last messages still arrive."""
-        self._socket.shutdown(_socket.SHUT_WR)
+        self._socket.shutdown(socket.SHUT_WR)
 
     def send(self, message: dict[str, object], fds: Sequence[int] = ()) -> None:
         """Send a message, and file descriptors with it.
@@ -131,12 +133,9 @@ class Connection:
         data = json.dumps(message).encode() + b"\n"
         try:
             if fds:
-                import array  # noqa: PLC0415  verbs send none
-
-                rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))
-                self._socket.sendmsg([data[:1]], [rights], _socket.MSG_NOSIGNAL)
+                socket.send_fds(self._socket, [data[:1]], fds, socket.MSG_NOSIGNAL)
                 data = data[1:]
-            self._socket.sendall(data, _socket.MSG_NOSIGNAL)
+            self._socket.sendall(data, socket.MSG_NOSIGNAL)
         except ConnectionError:
             return
         except TimeoutError:
@@ -182,9 +181,6 @@ class Connection:
 
     def _has_unread(self) -> bool:
         """Return whether the server has yet to read what was sent. Source: Linux, `unix_ioctl`."""
-        import fcntl  # noqa: PLC0415  few calls take long enough
-        import termios  # noqa: PLC0415
-
         return any(fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4)))
 
     def _silent(self) -> ServerGoneError:

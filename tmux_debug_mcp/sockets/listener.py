@@ -243,7 +243,7 @@ def _may_be_in_pane(pid: int) -> bool:
     found = servers.ancestors(pid)
     if found[-1] != 0 or os.getpid() in found:
         return True
-    return any(f"-{os.getpid()}-" in processes.tag(one) for one in found)
+    return any(f"-{os.getpid()}-" in processes.tag(pid) for pid in found)
 
 
 def environment_in(wish: Mapping[str, Any]) -> dict[str, str]:

@@ -96,7 +96,7 @@ def whole(description: str, **rules: Any) -> Declaration:  # noqa: ANN401  as in
 
 def is_secret(arguments: Mapping[str, Any]) -> bool:
     """Tell whether a call as sent has `secret`; a value of the wrong type counts as yes."""
-    return not any(arguments.get("secret") is one for one in (None, False))
+    return not any(arguments.get("secret") is absent for absent in (None, False))
 
 
 Directory = Annotated[str | None, string("Directory to start in", "DIR")]
@@ -136,19 +136,19 @@ def parameters_of(declaring: Callable[..., Any]) -> list[Parameter]:
     """
     parameters = []
     skipped = 0 if inspect.isclass(declaring) else 1
-    for one in [*inspect.signature(declaring).parameters.values()][skipped:]:
-        hint, declared = get_args(one.annotation)
+    for parameter in [*inspect.signature(declaring).parameters.values()][skipped:]:
+        hint, declared = get_args(parameter.annotation)
         if get_origin(hint) in (Union, UnionType):  # with None if it is optional
             others = [other for other in get_args(hint) if other is not NoneType]
             hint = others[0] if len(others) == 1 else hint
         rules = declared.rules
         parameters.append(
             Parameter(
-                name=declared.called or one.name,
-                keyword=one.name,
-                value=declared.value or one.name.upper(),
+                name=declared.called or parameter.name,
+                keyword=parameter.name,
+                value=declared.value or parameter.name.upper(),
                 schema=rules if "anyOf" in rules else _type_schema(hint) | rules,
-                is_required=one.default is one.empty,
+                is_required=parameter.default is parameter.empty,
                 is_whole=hint is int,
             )
         )
@@ -176,9 +176,9 @@ class ArgumentsParser:
     def __init__(self, tool: str, parameters: Sequence[Parameter]) -> None:
         self._tool = tool
         self.parameters = parameters
-        properties = {one.name: one.schema for one in parameters}
+        properties = {parameter.name: parameter.schema for parameter in parameters}
         self.schema: dict[str, Any] = {"type": "object", "properties": properties}
-        required = [one.name for one in parameters if one.is_required]
+        required = [parameter.name for parameter in parameters if parameter.is_required]
         if required:
             self.schema["required"] = required
 
@@ -191,7 +191,9 @@ class ArgumentsParser:
             ArgumentError: One is missing, unknown, of the wrong type or out of range.
         """
         properties, required = self.schema["properties"], self.schema.get("required", [])
-        given = {name: one for name, one in sent.items() if one is not None or name in required}
+        given = {
+            name: value for name, value in sent.items() if value is not None or name in required
+        }
         for name in required:
             if name not in given:
                 needed = " and ".join(required)
@@ -212,9 +214,11 @@ class ArgumentsParser:
                     "it."
                 )
         return {
-            one.keyword: int(given[one.name]) if one.is_whole else given[one.name]
-            for one in self.parameters
-            if one.name in given
+            parameter.keyword: int(given[parameter.name])
+            if parameter.is_whole
+            else given[parameter.name]
+            for parameter in self.parameters
+            if parameter.name in given
         }
 
     def takes(self, sent: Mapping[str, Any]) -> bool:

@@ -54,9 +54,9 @@ async def capture(engine: Engine, session: CallerSession, arguments: CapturePane
 def _check(arguments: CapturePane) -> None:
     """Check that what is given goes together."""
     given = [
-        one.name
-        for one in fields(arguments)
-        if one.name != "pane_id" and getattr(arguments, one.name) != one.default
+        field.name
+        for field in fields(arguments)
+        if field.name != "pane_id" and getattr(arguments, field.name) != field.default
     ]
     for other in given if "view" in given else ():
         if other != "view" and (arguments.view, other) != ("ansi", "lines"):
@@ -152,7 +152,7 @@ async def _matching(
         if context and parts:
             parts.append(note("..."))
         parts.append(
-            Excerpt([f"{one.start}{'-:'[found.is_match(one)]} {one.text}" for one in group])
+            Excerpt([f"{line.start}{'-:'[found.is_match(line)]} {line.text}" for line in group])
         )
     excerpt = cut_in_the_middle(joined(*parts), MAX_CHARACTERS)
     remark = _count(len(found.matches), most)
@@ -290,7 +290,9 @@ async def _with_neighbours(
             if name != match.name:
                 cursor = log.timing.cursor_at(match.at - began[pane])
             lines = await lines_around(log, cursor, ends[pane], context)
-            near |= {(one.name, one.start): one for one in _printed(log, began[pane], name, lines)}
+            near |= {
+                (line.name, line.start): line for line in _printed(log, began[pane], name, lines)
+            }
         wanted.add((match.name, match.start))
         size += len(match.text) * (1 + 2 * context)
         if size > MAX_CHARACTERS:

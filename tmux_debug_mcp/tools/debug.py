@@ -10,7 +10,6 @@ from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import (
     ArgumentError,
     KeysError,
-    NameTakenError,
     PaneNotFoundError,
     ToolError,
 )
@@ -18,7 +17,7 @@ from tmux_debug_mcp.logs.matching import Matcher, compiled
 from tmux_debug_mcp.logs.pane_text import PaneText
 from tmux_debug_mcp.logs.seen import read_ends
 from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
-from tmux_debug_mcp.panes.creation import NewPane, check
+from tmux_debug_mcp.panes.creation import NewPane, check_command
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import is_shown
 from tmux_debug_mcp.panes.observing import Observation, since_cursor, since_last_keys
@@ -83,23 +82,12 @@ async def create_pane(engine: Engine, session: CallerSession, given: CreatePane)
         columns=columns,
         rows=rows,
     )
-    check(new)
-    pane = await _create(engine, new)
+    pane = await engine.create(new, is_only=True)
     confirmed = f"Created pane '{pane.name}' (id: {pane.id})"
     if conditions is None:
         return await _confirmed(pane, session, confirmed)
     observation = await since_cursor(pane, conditions.matcher(), 0)
     return await _observed(engine, session, observation, conditions, confirmed)
-
-
-async def _create(engine: Engine, new: NewPane) -> Pane:
-    if new.name is None:
-        return await engine.create(new)
-    async with engine.naming:
-        running = await engine.running_pane(new.name)
-        if running:
-            raise NameTakenError(new.name, running.id)
-        return await engine.create(new)
 
 
 @TOOLSET.tool(
@@ -288,8 +276,7 @@ async def run_command(engine: Engine, session: CallerSession, arguments: Run) ->
             "Parameter 'timeout_s' is 0, which leaves the command no time. Give it some, or use "
             "tmux_create_pane to start something and return at once."
         )
-    new = NewPane(command, cwd=arguments.cwd, is_evictable=True)
-    check(new)
+    check_command(command)
     if arguments.show is not None:
         compiled("show", arguments.show)
     if arguments.pane_id is not None:
@@ -297,7 +284,7 @@ async def run_command(engine: Engine, session: CallerSession, arguments: Run) ->
         with pane.keeping_log():
             run = await run_in_shell(pane, command, timeout_s)
             return await _ran(engine, session, run, arguments)
-    pane = await engine.create(new)
+    pane = await engine.create(NewPane(command, cwd=arguments.cwd, is_evictable=True))
     with pane.keeping_log():
         run = await run_in_pane(pane, timeout_s)
         await engine.retire_run_panes()
@@ -376,7 +363,7 @@ async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane)
         except PaneNotFoundError:  # another call was faster
             told[pane] = str(PaneNotFoundError(name))
         except ToolError as error:  # which is raised once all others have ended
-            told[pane] = error.text_for({}, {}, {pane.id: name})
+            told[pane] = error.text_for({pane.id: name})
         else:
             told[pane] = f"Killed pane '{name}' ({state})"
             ended = [f"ended {', '.join(left)}"] if left else []

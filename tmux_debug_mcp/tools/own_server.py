@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tmux_debug_mcp.errors import CommandError, PaneNotFoundError
 from tmux_debug_mcp.panes.capturing import capture, capture_rows
-from tmux_debug_mcp.panes.creation import Destination, NewPane, check, interactive_shell
+from tmux_debug_mcp.panes.creation import Destination, NewPane, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
@@ -72,16 +72,15 @@ class OwnServer:
     async def commands_of(self, rows: Sequence[PaneRow]) -> list[str]:
         """Return the names of panes' foreground programs, or how their programs ended."""
         states = await self._states(rows)
-        return [
-            _command(states[row.tmux_pane]) if row.tmux_pane in states else "killed" for row in rows
-        ]
+        found = [states.get(row.tmux_pane) for row in rows]
+        return [(state.foreground or state.ending) if state else "killed" for state in found]
 
     async def _states(self, rows: Sequence[PaneRow]) -> dict[str, State]:
         """Return the states of panes that are still there, by tmux's ids."""
         targets = {row.tmux_pane for row in rows}
         client = self._engine.host.client
-        panes = [one for one in self._engine.panes if one.client is client]
-        states = await self._engine.states([one for one in panes if one.target in targets])
+        panes = [pane for pane in self._engine.panes if pane.client is client]
+        states = await self._engine.states([pane for pane in panes if pane.target in targets])
         return {pane.target: state for pane, state in states}
 
     async def rename_window(self, row: PaneRow, name: str) -> None:
@@ -192,7 +191,7 @@ class OwnServer:
                 break
             # While a person works in one of them, those beside it can't be ended.
             held = {pane.target for pane in self._engine.panes if pane.keyboard.holder}
-            for other in sorted(inside, key=lambda one: one.tmux_pane not in held):
+            for other in sorted(inside, key=lambda row: row.tmux_pane not in held):
                 with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
                     state = await self._engine.kill(self._pane(other))
         await self._take_sizes()
@@ -208,7 +207,6 @@ class OwnServer:
             program=() if command else (shell,),
             destination=destination,
         )
-        check(new)
         pane = await self._engine.create(new)
         state = await rest(pane, pane.clock.times.early_death_s)
         for row in await self.rows():
@@ -235,16 +233,6 @@ class OwnServer:
             if pane.target == row.tmux_pane and pane.client is client:
                 return pane
         raise PaneNotFoundError(row.pane_id)
-
-
-def _command(state: State) -> str:
-    if state.is_running:
-        return state.foreground or ""
-    if state.is_lost:
-        return "lost"
-    if state.signal:
-        return f"killed by {state.signal}"
-    return f"exited with code {state.exit_code}"
 
 
 def _title(env: Mapping[str, str], command: str | None) -> str:

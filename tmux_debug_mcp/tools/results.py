@@ -174,10 +174,10 @@ def observed(
     report, None if there is nothing to add.
     """
     first = reports[0]
-    excerpts = [one.excerpt for one in reports]
+    excerpts = [report.excerpt for report in reports]
     statuses = [
-        _observed_status(one, conditions, remark)
-        for one, remark in zip(reports, remarks, strict=True)
+        _observed_status(report, conditions, remark)
+        for report, remark in zip(reports, remarks, strict=True)
     ]
     texts = list(map(worded, excerpts))
     # Beside a confirmation, an empty block says nothing.
@@ -186,7 +186,7 @@ def observed(
     if conditions.is_for_rest and first.reason is Reason.TIMED_OUT:
         reason = "busy"  # nothing that was asked for is missing
     facts = {
-        **meta(first.pane, first.state, *excerpts, panes=[one.pane for one in reports]),
+        **meta(first.pane, first.state, *excerpts, panes=[report.pane for report in reports]),
         "reason": reason,
         "cursor": first.end,
         "start_cursor": first.start,
@@ -199,7 +199,7 @@ def observed(
         pane_id=first.pane.id,
         output="\n".join(texts),
         outcome=came_out(reason, first.state, missed=_missed(first, conditions)),
-        shown={one.pane: one.shown for one in reports},
+        shown={report.pane: report.shown for report in reports},
     )
 
 

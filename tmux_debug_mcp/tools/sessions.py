@@ -11,7 +11,7 @@ import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, LimitReachedError, PaneNotFoundError, StorageError
 from tmux_debug_mcp.logs.archive import names_run
-from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
+from tmux_debug_mcp.panes.creation import NewPane, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
@@ -74,11 +74,15 @@ class Sessions:
         env: Mapping[str, str] | None = None,
         columns: int | None = None,
         rows: int | None = None,
+        is_only: bool = False,
     ) -> Pane:
         """Make a session with a command or a shell, of the configured size unless one is given.
 
+        With `is_only`, no running one may have its name.
+
         Raises:
             ArgumentError: The name, the command, the directory or the variables can't be used.
+            NameTakenError: A running session has the name.
             PaneLimitError: There are as many sessions as allowed, and all run.
         """
         shell = interactive_shell(self.engine.origin.env)
@@ -93,8 +97,7 @@ class Sessions:
             rows=rows or configured_rows,
             is_shown=True,
         )
-        check(new)
-        return await self.engine.create(new)
+        return await self.engine.create(new, is_only=is_only)
 
 
 async def wait_for_first_look(pane: Pane, command: str | None = None) -> None:

@@ -5,9 +5,7 @@ are read as `RUN/@3`. Results are one block of compact JSON: what the specs want
 helps. With a socket, tabs are windows of the user's own tmux server: see `UsersTabs`.
 """
 
-import contextlib
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from signal import Signals
 from typing import Annotated, Any, Literal
@@ -17,7 +15,6 @@ from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.reading import read_chunk, read_end, read_last_lines
 from tmux_debug_mcp.panes.creation import (
     NewPane,
-    check,
     check_command,
     check_name,
     interactive_shell,
@@ -75,54 +72,22 @@ USERS_INSTRUCTIONS = (
     "earlier runs only, as RUN/@N."
 )
 
-SENTENCES: Mapping[type[errors.ToolError], str] = {
-    errors.PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
-    errors.PaneExitedError: (
-        "Tab '{window_id}' has ended ({ending}): its shell is gone. Use read_logs_from_tab to read "
-        "its last output, or create_tab to make another."
-    ),
-    errors.PaneLostError: (
-        "Tab '{window_id}' was lost: something else ended its tmux window or server. Use "
-        "create_tab to make another."
-    ),
-    errors.PaneLimitError: (
-        "All {most} tabs are running. Use close_tab to close those you no longer need."
-    ),
-    errors.KeyboardHeldError: (
-        "{person} has the keyboard of tab '{window_id}'. Nothing can be typed, run or stopped "
-        "there until they let go. Wait, or use another tab."
-    ),
-    errors.BusyError: (
-        "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. If it awaits input, answer "
-        "with start_process. Or stop it with stop_process, or use another tab."
-    ),
-    errors.NotAtPromptError: (
-        "Tab '{window_id}' is running {foreground}, not a shell at its prompt. If it awaits input, "
-        "answer with start_process. Or stop it with stop_process, or use another tab. Supported "
-        "shells: bash, zsh, dash, fish and busybox sh."
-    ),
-    errors.ShellNotReadyError: (
-        "Tab '{window_id}': {shell} is not at its prompt; it is busy or asking for something. "
-        "Nothing was run. Use read_logs_from_tab to see what it shows, start_process to answer, or "
-        "stop_process to interrupt it."
-    ),
-    errors.ElsewhereError: (
-        "Tab '{window_id}' leads elsewhere, by {door}, and nothing was run: {why}. Use "
-        "start_process there, and read_logs_from_tab."
-    ),
-    errors.JobNotTakenError: (
-        "Tab '{window_id}': {shell} did not take the command, and nothing was run. Use "
-        "read_logs_from_tab to see what it is doing."
-    ),
-    errors.LogLostError: (
-        "Tab '{window_id}': its output could not be written to {path}. Make room there. The "
-        "command ran, but how it ended is unknown."
-    ),
-    errors.CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see all tabs.",
-    errors.TmuxGoneError: (
-        "The tmux server and its tabs have ended. The next create_tab starts a new server."
-    ),
-}
+_IF_BUSY = (
+    "If it awaits input, answer with start_process. Or stop it with stop_process, or use another "
+    "tab."
+)
+WORDS = errors.Words(
+    pane="tab",
+    argument="window_id",
+    list="list_tabs",
+    create="create_tab",
+    read="read_logs_from_tab",
+    send="start_process",
+    kill="close_tab",
+    interrupt="stop_process",
+    if_busy=_IF_BUSY,
+    if_running=_IF_BUSY,
+)
 
 MAX_CHUNK_BYTES = 1 << 20
 MAX_OUTPUT_CHARACTERS = 40_000
@@ -225,8 +190,7 @@ TOOLSET = Toolset(
     Tabs,
     INSTRUCTIONS,
     USERS_INSTRUCTIONS,
-    SENTENCES,
-    placeholders={"window_id": "it"},
+    WORDS,
     keeps_logs=True,
     uses_socket=True,
 )
@@ -257,7 +221,6 @@ async def create_tab(
         program=program,
         is_shown=True,
     )
-    check(new)
     pane = await tabs.engine.create(new)
     state = await rest(pane, pane.clock.times.early_death_s)
     result = {"window_id": pane.window, "name": pane.name}
@@ -569,9 +532,7 @@ async def close_tab(tabs: Tabs, window_id: _Tab) -> Answer:
     engine = tabs.engine
     tab = tabs.usable(window_id)
     state = await engine.kill(tab)
-    for pane in engine.panes_in(tab.window):  # of a window that was split
-        with contextlib.suppress(errors.PaneNotFoundError):  # it was killed meanwhile
-            await engine.kill(pane)
+    await engine.kill_all(engine.panes_in(tab.window))  # of a window that was split
     result: dict[str, Any] = {"success": True, "ended": str(state)}
     if engine.archive:
         result["log"] = f"{engine.archive.run}/{tab.window}"

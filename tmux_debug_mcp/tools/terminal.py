@@ -1,6 +1,5 @@
 """The toolset `terminal`: spec 003's terminal emulator, with the features it plans."""
 
-import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -52,35 +51,20 @@ INSTRUCTIONS = (
     "shell that is started when it is first used."
 )
 
-SENTENCES: Mapping[type[errors.ToolError], str] = {
-    errors.PaneNotFoundError: (
-        "Session '{session}' not found. Use listSessions to see the sessions, or createSession."
-    ),
-    errors.AmbiguousNameError: (
-        "{count} sessions are named '{name}': {ids}. Give one of these instead."
-    ),
-    errors.PaneExitedError: (
-        "Session '{session}' has ended ({ending}). Use getContent to read its last output, or "
-        "createSession to start again."
-    ),
-    errors.PaneLostError: (
-        "Session '{session}' was lost: something else ended its tmux window or server. Use "
-        "createSession to make another."
-    ),
-    errors.PaneLimitError: (
-        "All {most} sessions are running. Use closeSession to close those you no longer need."
-    ),
-    errors.KeyboardHeldError: (
-        "{person} has the keyboard of session '{session}'. Nothing can be typed there until they "
-        "let go. Wait, or work in another session."
-    ),
-    errors.CommandError: (
-        "tmux {tmux_command} failed: {reason}. Use listSessions to see all sessions."
-    ),
-    errors.TmuxGoneError: (
-        "The tmux server and its sessions have ended. The next call starts a new server."
-    ),
-}
+WORDS = errors.Words(
+    pane="session",
+    argument="session",
+    default=DEFAULT,
+    list="listSessions",
+    create="createSession",
+    read="getContent",
+    send="type",
+    kill="closeSession",
+    if_busy="Wait, or work in another session.",
+    own={
+        errors.NameTakenError: "Session '{name}' already exists. Use it, or closeSession first.",
+    },
+)
 
 _MAX_EARLIER_SESSIONS = 20
 
@@ -91,9 +75,9 @@ _KEYS = (
 
 
 def _resources(sessions: Sessions) -> Mapping[str, Any]:
-    from .screens import Screens  # noqa: PLC0415  it imports the SDK's server
+    from .resources import Screens  # noqa: PLC0415  it imports the SDK's server
 
-    return Screens(sessions, SENTENCES).handlers()
+    return Screens(sessions, WORDS).handlers()
 
 
 _Session = Annotated[str, string("Session name (default: default)")]
@@ -102,8 +86,7 @@ TOOLSET = Toolset(
     "terminal",
     Sessions,
     INSTRUCTIONS,
-    sentences=SENTENCES,
-    placeholders={"session": DEFAULT},
+    words=WORDS,
     resources=_resources,
     keeps_logs=True,
     uses_size=True,
@@ -269,19 +252,9 @@ async def create_session(
     env: Variables = None,
     command: Annotated[str | None, string("Command to run instead of a shell")] = None,
 ) -> Answer:
-    async with sessions.engine.naming:
-        if await sessions.engine.running_pane(name):
-            raise errors.LimitReachedError(
-                f"Session '{name}' already exists. Use it, or closeSession first."
-            )
-        pane = await sessions.create(
-            name,
-            command,
-            cwd=cwd,
-            env=env,
-            columns=cols,
-            rows=rows,
-        )
+    pane = await sessions.create(
+        name, command, cwd=cwd, env=env, columns=cols, rows=rows, is_only=True
+    )
     await wait_for_first_look(pane, command)
     state = await pane.state()
     text = f"Created session '{name}' ({pane.log.columns}x{pane.log.rows})"
@@ -338,10 +311,8 @@ async def close_session(sessions: Sessions, session: _Session = DEFAULT) -> Answ
     engine = sessions.engine
     pane = await engine.find(session)
     state = await engine.kill(pane)
-    for older in engine.panes:
-        if older.name == pane.name and not (await older.state()).is_running:
-            with contextlib.suppress(errors.PaneNotFoundError):  # it was closed meanwhile
-                await engine.kill(older)
+    older = [other for other in engine.panes if other.name == pane.name]
+    await engine.kill_all([other for other in older if await other.ending()])
     text = f"Closed session '{pane.name}' ({state})"
     return Answer([text], pane_id=pane.name, outcome=came_out("killed", state))
 

@@ -5,7 +5,7 @@ item of a list is a line of fields separated by tabs.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Annotated, Literal
 
@@ -45,35 +45,32 @@ _PRIVATE = (
     "this MCP server with --socket default."
 )
 
-SENTENCES: Mapping[type[errors.ToolError], str] = {
-    errors.PaneNotFoundError: (
-        "Target '{target:head}' is gone. Use tmux_list_panes to see all panes."
-    ),
-    errors.AmbiguousNameError: "Target '{target}' matches {count} panes. Give an id.",
-    errors.PaneExitedError: (
-        "Pane '{target}' has ended ({ending}): nothing there reads keys. Use tmux_read_pane to "
-        "read its last output or tmux_create_window to start again."
-    ),
-    errors.PaneLostError: (
-        "Pane '{target}' was lost: something else ended its window or the tmux server. Use "
-        "tmux_list_panes to see all panes."
-    ),
-    errors.MixedKeysError: (
-        "'{key:head}' is a key name, which can't be mixed with text. Send these one after the "
-        "other: {steps}; or set literal to type all of it as text."
-    ),
-    errors.KeyboardHeldError: (
-        "{person} has the keyboard of a pane in the window of '{target}'. Until they let go, that "
-        "pane takes no keys, and that window's panes can't be changed. Wait, or work in another "
-        "window."
-    ),
-    errors.PaneLimitError: (
-        "All {most} panes are running. Use tmux_kill to end those you no longer need."
-    ),
-    errors.TmuxGoneError: (
-        "The tmux server and its panes have ended. The next tmux_create_session starts a new one."
-    ),
-}
+WORDS = errors.Words(
+    argument="target",
+    create="tmux_create_window",
+    read="tmux_read_pane",
+    kill="tmux_kill",
+    if_busy="Wait, or work in another pane.",
+    own={
+        errors.PaneNotFoundError: (
+            "Target '{target:head}' is gone. Use tmux_list_panes to see all panes."
+        ),
+        errors.TmuxGoneError: (
+            "The tmux server and its panes have ended. The next tmux_create_session starts a new "
+            "one."
+        ),
+        errors.AmbiguousNameError: "Target '{pane_id}' matches {count} panes. Give an id.",
+        errors.MixedKeysError: (
+            "'{key:head}' is a key name, which can't be mixed with text. Send these one after the "
+            "other: {steps}; or set literal to type all of it as text."
+        ),
+        errors.KeyboardHeldError: (
+            "{person} has the keyboard of a pane in the window of '{pane_id}'. Until they let go, "
+            "that pane takes no keys, and that window's panes can't be changed. Wait, or work in "
+            "another window."
+        ),
+    },
+)
 
 Server = OwnServer | UsersServer
 
@@ -92,8 +89,7 @@ TOOLSET = Toolset(
     lambda engine: engine.users_server or OwnServer(engine),
     INSTRUCTIONS,
     USERS_INSTRUCTIONS,
-    SENTENCES,
-    placeholders={"target": "it"},
+    WORDS,
     uses_socket=True,
 )
 

@@ -151,10 +151,8 @@ class Toolbox:
         entry = self._entries.get(name)
         if entry is None:
             return str(error)
-        toolset = entry.toolset
-        given = {**toolset.placeholders, **arguments}
-        names = self._engine.names_for(given["pane_id"]) if "pane_id" in given else {}
-        return error.text_for(toolset.sentences, given, names)
+        names = self._engine.names_for(arguments["pane_id"]) if "pane_id" in arguments else {}
+        return error.text_for(names, entry.toolset.words, arguments)
 
 
 def _result(answer: Answer) -> types.CallToolResult:

@@ -12,7 +12,7 @@ import mcp_types as types
 import orjson
 
 from tmux_debug_mcp.clock import Times
-from tmux_debug_mcp.errors import StartError, ToolError
+from tmux_debug_mcp.errors import DEBUG, StartError, Words
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
 from tmux_debug_mcp.panes.engine import Engine
@@ -260,9 +260,7 @@ class Toolset(Generic[T]):
         open: Makes what the handlers work with; once for each server.
         instructions: What the server's instructions say about it.
         users_instructions: What they say instead if it works on the user's own tmux server.
-        sentences: Its own sentences for errors, instead of those of `debug`. Names in braces stand
-            for the facts of the error, the call's arguments and the placeholders.
-        placeholders: Values in sentences for arguments that a call left out.
+        words: Its words in the sentences of errors.
         resources: Returns the handlers of MCP's requests for resources, by the SDK's names.
         keeps_logs: Logs are kept after the end even if no directory is given.
         uses_socket: It can work on the user's own tmux server.
@@ -273,8 +271,7 @@ class Toolset(Generic[T]):
     open: Callable[[Engine], T]
     instructions: str
     users_instructions: str = ""
-    sentences: Mapping[type[ToolError], str] = field(default_factory=dict)
-    placeholders: Mapping[str, str] = field(default_factory=dict)
+    words: Words = DEBUG
     resources: Callable[[T], Mapping[str, Any]] | None = None
     keeps_logs: bool = False
     uses_socket: bool = False

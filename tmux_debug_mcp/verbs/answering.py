@@ -25,9 +25,10 @@ from tmux_debug_mcp.tools.results import status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
 from . import attaching, following
-from .answers import DONE, INTERRUPTED, Output, output_of, printed, refused, send
-from .parsing import HelpWanted, Prints, Request, UsageError, check_arguments, in_verbs, parse
-from .registry import INHERITING, VERBS, WAITING
+from .parsing import HelpWanted, UsageError
+from .printing import DONE, INTERRUPTED, Output, output_of, printed, refused, send
+from .registry import VERBS, Prints
+from .requests import Request, check_arguments, in_verbs, parse
 from .whole_output import send_but_last
 
 # So many shells and scripts are remembered, those that called last.
@@ -67,27 +68,26 @@ class Verbs:
         except UsageError as error:
             await send(caller, refused(str(error)))
             return
-        if request.verb == "call" and not request.tool:
-            await send(caller, Output(self._tools(), "", DONE))
-            return
         if wish.get("terminal") and caller.is_in_pane and request.prints is Prints.ALL:
             request = replace(request, prints=Prints.ENDS)
         if wish.get("out_terminal") or request.prints is Prints.STATUS:
             request = replace(request, is_for_people=True)
-        if request.verb in ("attach", "secret", "replay"):
+        if request.verb.is_for_people:
             await attaching.answer(self._engine, self._records, caller, request, wish)
-            return
-        await self._call(caller, request, wish)
+        elif request.verb.names_tool and not request.tool:
+            await send(caller, Output(self._tools(), "", DONE))
+        else:
+            await self._call(caller, request, wish)
 
     async def _call(self, caller: Caller, request: Request, wish: Mapping[str, Any]) -> None:
         """Call the requested tool, and send what it returns."""
         session = self._session_of(caller)
         origin = None
-        if request.verb in INHERITING:
+        if request.verb.makes_panes:
             origin = Origin(wish["cwd"], self._engine.settings.inherited(environment_in(wish)))
-        is_secret = request.verb == "send" and "secret" in request.arguments
+        is_secret = "secret" in request.arguments and not request.verb.names_tool
         try:
-            if request.verb == "restart":
+            if request.verb is VERBS["restart"]:
                 request, origin = await self._restarting(request, caller, session)
             elif is_secret:
                 request = await self._with_secret(request, caller)
@@ -106,9 +106,9 @@ class Verbs:
                     self._engine, self._records, caller, request, program
                 )
             else:
-                toolbox = self._all_tools if request.verb == "call" else self._debug
+                toolbox = self._all_tools if request.verb.names_tool else self._debug
                 arguments = dict(request.arguments)
-                if VERBS[request.verb].need == MAKES and "pane_id" not in arguments:
+                if request.verb.need == MAKES and "pane_id" not in arguments:
                     # So that the record says where it runs.
                     arguments["cwd"] = os.path.join(wish["cwd"], arguments.get("cwd", ""))
                 result = await toolbox.call(
@@ -117,7 +117,7 @@ class Verbs:
                 last = await send_but_last(self._engine, caller, request, result.meta or {})
                 output = output_of(request, result, last)
             tasks.cancel_scope.cancel()
-        if output is None and request.verb in WAITING and not request.follows:
+        if output is None and request.verb.says_what_runs and not request.follows:
             output = await self._goes_on(request, known, session)
         if output is not None:
             await send(caller, output)
@@ -162,7 +162,7 @@ class Verbs:
         pane = await self._engine.find(named)
         made = self._as_made(pane, named) | given
         create = VERBS["create"]
-        check_arguments(create.name, made, made["cwd"])
+        check_arguments(create, made, made["cwd"])
         program = program_of(caller.parent_pid)
         kill, its_id = VERBS["kill"].tool, {"pane_id": pane.id}
         killed = await self._debug.call(kill, its_id, _report_nothing, session, program)
@@ -171,7 +171,7 @@ class Verbs:
                 " ".join(block.text for block in killed.content if block.type == "text")
             )
         origin = Origin(made["cwd"], pane.made_by.inherited)
-        return replace(request, verb=create.name, tool=create.tool, arguments=made), origin
+        return replace(request, verb=create, tool=create.tool, arguments=made), origin
 
     def _as_made(self, pane: Pane, named: str) -> dict[str, Any]:
         """Return the arguments of `create` that make a pane, as the call named it, as it is.
@@ -198,7 +198,7 @@ class Verbs:
             required = schema.get("required", [])
             words = [
                 *required,
-                *(f"[{one}]" for one in schema["properties"] if one not in required),
+                *(f"[{name}]" for name in schema["properties"] if name not in required),
             ]
             lines.append(" ".join([name, *words]) + "\n")
         return "".join(lines)
@@ -221,7 +221,7 @@ class Verbs:
                 continue
             state = await pane.state()
             ends = f"tmux-debug kill {pane.id} ends it"
-            if request.verb == "run" and is_named:  # not the shell
+            if request.verb is VERBS["run"] and is_named:  # not the shell
                 ends = f"tmux-debug send {pane.id} C-c interrupts it"
             advice = [ends] if state.is_running else []
             shown = PaneView(run=session.news(pane))

@@ -26,8 +26,9 @@ from tmux_debug_mcp.tools.toolset import Answer
 from tmux_debug_mcp.vt.printable import plain_name
 from tmux_debug_mcp.vt.sizes import Size, size_of
 
-from .answers import DONE, Output, refused, send
-from .parsing import Request, in_verbs
+from .printing import DONE, Output, refused, send
+from .registry import VERBS
+from .requests import Request, in_verbs
 
 
 async def answer(
@@ -42,7 +43,8 @@ async def answer(
     if not isinstance(person, str):
         raise CallerGoneError
     is_at_terminal = wish.get("terminal") is True and not caller.is_in_pane
-    if engine.settings.only_people_type_secrets and request.verb == "attach" and caller.is_in_pane:
+    is_kept_out = engine.settings.only_people_type_secrets and caller.is_in_pane
+    if is_kept_out and request.verb is VERBS["attach"]:
         await send(caller, refused("Only a person at their own terminal may attach here."))
         return
     visit = _Attachment(
@@ -56,7 +58,7 @@ async def answer(
     )
     try:
         await visit.choose_pane(can_ask=wish.get("chooses") is True)
-        match request.verb:
+        match request.verb.name:
             case "secret":
                 await visit.on_record(visit.type_secret)
             case "replay":
@@ -116,7 +118,7 @@ class _Attachment:
 
     def text_for(self, error: ToolError) -> str:
         """Return the text of an error, which names the pane as the person did."""
-        return error.text_for({}, {}, self._engine.names_for(self._named))
+        return error.text_for(self._engine.names_for(self._named))
 
     async def choose_pane(self, *, can_ask: bool) -> None:
         """If no pane is named, take the only one that can be meant, or ask for one.
@@ -126,16 +128,16 @@ class _Attachment:
         if self._target is not None:
             return
         states = await self._engine.listed()
-        if self._request.verb == "secret":
+        if self._request.verb is VERBS["secret"]:
             states = [(pane, now) for pane, now in states if now.awaits is Awaits.HIDDEN_INPUT]
             if not states:
                 raise ArgumentError("No pane awaits hidden input, so there is nothing to type.")
-        elif self._request.verb == "attach":
+        elif self._request.verb is VERBS["attach"]:
             states = [(pane, now) for pane, now in states if now.is_running] or states
         if len(states) == 1:
             self._target = states[0][0].id
         elif states and can_ask:
-            await self._caller.send({"choose": [row_for_people(*one) for one in states]})
+            await self._caller.send({"choose": [row_for_people(*listed) for listed in states]})
             self._target = str((await self._caller.message()).get("pane"))
         else:
             names = ", ".join(pane.name for pane, _ in states) or "none"
@@ -153,7 +155,7 @@ class _Attachment:
             return Answer([], pane_id=pane.id)
 
         arguments = {"pane_id": self._target} | ({"write": True} if writes else {})
-        call = Call(self._request.verb, arguments, self._person)
+        call = Call(self._request.verb.name, arguments, self._person)
         await self._records.answered(call, served, self.text_for)
 
     async def attach(self) -> None:

@@ -38,8 +38,9 @@ from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.toolset import Answer, Outcome
 from tmux_debug_mcp.vt.rows import Gap, Line
 
-from .answers import DONE, GONE, OTHERWISE, TIMED_OUT, Output, refused
-from .parsing import Request, in_verbs
+from .printing import DONE, GONE, OTHERWISE, TIMED_OUT, Output, refused
+from .registry import VERBS
+from .requests import Request, in_verbs
 
 # How many lines come first, as with tail(1).
 _LAST_LINES = 10
@@ -68,7 +69,7 @@ async def answer(
 
     async def followed() -> Answer:
         nonlocal status
-        if request.verb == "capture":
+        if request.verb is VERBS["capture"]:
             parser = ArgumentsParser(request.tool, parameters_of(CapturePane))
             pane_id = await _send_lines(
                 engine, caller, CapturePane(**parser.parse(request.arguments))
@@ -90,7 +91,7 @@ async def answer(
         return Answer([], outcome=Outcome(_REASONS[status]))
 
     def text_for(error: ToolError) -> str:
-        return error.text_for({}, {}, engine.names_for(request.arguments["pane_id"]))
+        return error.text_for(engine.names_for(request.arguments["pane_id"]))
 
     call = Call(request.tool, {**request.arguments, "follow": True}, program)
     try:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from .parsing import parser_of
 from .registry import SECTIONS, VERBS, Verb
 
+SHELLS = ("bash", "zsh", "fish")
+
 _OVERVIEW = """\
 usage: tmux-debug [--server PID] VERB ...
 
@@ -43,7 +45,7 @@ class _Completed:
         parser = parser_of(verb)
         self.flags = parser.flags
         self.has_panes = any(word.metavar == "PANE" for word in parser.positionals)
-        self.choices = [str(one) for word in parser.positionals for one in word.choices or ()]
+        self.choices = [str(choice) for word in parser.positionals for choice in word.choices or ()]
 
 
 def completion(shell: str) -> str:
@@ -52,13 +54,13 @@ def completion(shell: str) -> str:
     if shell == "fish":
         return _fish(completed)
     cases = [
-        f"    {verb}) flags='{' '.join(one.flags)}' words='{' '.join(one.choices)}' ;;"
-        for verb, one in completed.items()
+        f"    {verb}) flags='{' '.join(offered.flags)}' words='{' '.join(offered.choices)}' ;;"
+        for verb, offered in completed.items()
     ]
     script = _BASH.format(
         verbs=" ".join(completed),
         cases="\n".join(cases),
-        with_panes="|".join(verb for verb, one in completed.items() if one.has_panes),
+        with_panes="|".join(verb for verb, offered in completed.items() if offered.has_panes),
     )
     return _ZSH.format(script=script) if shell == "zsh" else script
 
@@ -68,13 +70,13 @@ def _fish(completed: Mapping[str, _Completed]) -> str:
         "complete -c tmux-debug -f",
         f"complete -c tmux-debug -n __fish_use_subcommand -a '{' '.join(completed)}'",
     ]
-    for verb, one in completed.items():
+    for verb, offered in completed.items():
         complete = f"complete -c tmux-debug -n '__fish_seen_subcommand_from {verb}'"
-        lines += [f"{complete} -l {flag.removeprefix('--')}" for flag in one.flags]
-        if one.has_panes:
+        lines += [f"{complete} -l {flag.removeprefix('--')}" for flag in offered.flags]
+        if offered.has_panes:
             lines.append(f"{complete} -a '(tmux-debug ps --names 2>/dev/null)'")
-        if one.choices:
-            lines.append(f"{complete} -a '{' '.join(one.choices)}'")
+        if offered.choices:
+            lines.append(f"{complete} -a '{' '.join(offered.choices)}'")
     return "\n".join(lines) + "\n"
 
 

@@ -1,50 +1,31 @@
-"""Parses the words of a command line into a verb and its arguments, and makes a verb's help.
+"""The parsers of `tmux-debug`'s verbs, which also make their help. No I/O.
 
-No I/O. The parsers of `dev`, `audit`, `replay`, `doctor` and `config` are in their modules.
+This is light: `requests` says what the words of tools' verbs mean.
 """
 
 import argparse
-import contextlib
 import functools
 import importlib
-import json
 import re
-import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from tmux_debug_mcp.errors import ArgumentError, nearest
-from tmux_debug_mcp.settings import duration_s
 from tmux_debug_mcp.sockets.servers import VerbError
-from tmux_debug_mcp.tools import debug_arguments
-from tmux_debug_mcp.tools.arguments import ArgumentsParser, Parameter, parameters_of
-from tmux_debug_mcp.vt.printable import visible
 
-from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
+from .registry import VERBS, Prints, Verb
 
-# The name of a parameter in a description. One without an underscore may be an ordinary word.
-_PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
-# The same in an error, which also quotes what was given.
-_SUBJECT = re.compile(r"[Pp]arameter '(\w+)(\.\w+)?'")
-_IN_ERROR = re.compile(r"(?<![\w'])(?:pane_id|timeout_s|idle_s|wait_for|stop_pattern)(?![\w'])")
-# What else errors say to a model, in the words of a person's shell.
-_STEPS = re.compile(r"Give an array of steps: (\[.*\]); or set literal")
-_IN_A_SHELL = {
-    "Give the array itself": "Give its strings as separate words",
-    "a string or an array of ": "",
-    ", each a string.": " words.",
-    "set literal": "use --literal",
-    "Set literal": "Use --literal",
-    "Ask the user to look": "Look",
-    "Ask the user to check": "Check",
-}
-_PATTERNS = {"show", "stop_pattern", "wait_for"}
 # Marks a word that argparse must not take for a flag. No argument of a process contains it.
 _LITERAL = "\0"
+# What adds the flags and words for the parameters of a tool.
+_PARAMETERS = "tmux_debug_mcp.verbs.words:add_parameters"
 _QUIET = ("-q", "--quiet")
-SHELLS = ("bash", "zsh", "fish")
+_HELP = {"-h", "--help"}
+_PRINTS = {
+    Prints.ERRORS: (_QUIET, "print nothing, or why the exit status isn't 0, on standard error"),
+    Prints.TEXT: (("--text",), "print the text and errors, and no status line"),
+    Prints.STATUS: (("--status",), "print the status line on standard output, after the text"),
+    Prints.JSON: (("--json",), "print the whole result as JSON"),
+}
 
 # Words that people try, and the command that does it.
 _OTHER_WORDS = {
@@ -70,149 +51,6 @@ class HelpWanted(Exception):  # noqa: N818  nothing is wrong
     """Raised for `--help`; the text is the help."""
 
 
-class Prints(StrEnum):
-    """What a verb prints of a result."""
-
-    ALL = "all"  # the text on standard output, the status line on standard error
-    TEXT = "text"  # the text alone
-    ENDS = "ends"  # the text, and of what has ended the status; in scripts on a pane's terminal
-    STATUS = "status"  # both on standard output
-    ERRORS = "errors"  # the status line on standard error, and only if the exit status is not 0
-    JSON = "json"  # the whole result as JSON
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a command line asks for: a call of a tool, with arguments as a client would send them.
-
-    Attributes:
-        prints: What is printed of the result.
-        is_for_people: Standard output is a terminal, or is to have the status line too.
-        lists_all: `list --all`: list panes that have ended, too.
-        follows: `--follow`: print events, or the lines of a pane, as they come.
-        every_s: The minimum time between two events, in seconds.
-        writes: `attach --write`: the person takes the keyboard.
-    """
-
-    verb: str
-    tool: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    prints: Prints = Prints.ALL
-    is_for_people: bool = False
-    lists_all: bool = False
-    follows: bool = False
-    every_s: float = 0.0
-    writes: bool = False
-
-
-def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Request:
-    """Return what the words after `tmux-debug` ask of the server.
-
-    `tools` are the schemas of the tools that `call` can call, by name.
-
-    Raises:
-        UsageError: They can't be read.
-        HelpWanted: They ask for help.
-    """
-    if words[:1] == ["replay"]:  # the caller has read the flags, and only asks for the log
-        return Request("replay", "replay", {"pane_id": words[1] if words[1:] else None})
-    verb = verb_of(words)
-    if verb.handler:
-        raise UsageError(f"The server can't run verb '{verb.name}'. Run it with tmux-debug.")
-    given = parser_of(verb).parse_args(words[1:])
-    if verb in SECTIONS[PEOPLE]:
-        arguments = {"pane_id": given.pane_id}
-        return Request(verb.name, verb.name, arguments, writes=getattr(given, "write", False))
-    if verb.name == "call":
-        arguments = _named_values(given.tool, given.values, tools)
-        return Request("call", given.tool, arguments, _prints(given))
-    arguments = {
-        parameter.name: _argument(parameter, getattr(given, parameter.name))
-        for parameter in parameters_of_tool(verb)
-        if getattr(given, parameter.name) is not None
-    }
-    if arguments.get("secret") and arguments.get("keys"):
-        raise UsageError(
-            "Other users can read the words of a command, so --secret takes no KEYS. It asks for "
-            "the line, or reads it from standard input."
-        )
-    tool = verb.tool
-    if verb.name == "resize":
-        tool = VERBS["send"].tool
-        arguments["keys"] = ""
-    return Request(
-        verb.name,
-        tool,
-        arguments,
-        _prints(given),
-        lists_all=getattr(given, "all", False),
-        follows=getattr(given, "follow", False),
-        every_s=getattr(given, "every", 0.0),
-    )
-
-
-def _prints(given: argparse.Namespace) -> Prints:
-    if getattr(given, "every", 0.0) and not given.follow:
-        raise UsageError("--every is only for --follow. Give both.")
-    chosen: set[Prints] = {*(given.prints or [Prints.ALL])}
-    if given.prints and getattr(given, "follow", False):
-        raise UsageError(
-            "--follow prints lines as they come. Omit -q, --text, --status and --json, or --follow."
-        )
-    if len(chosen) > 1:
-        raise UsageError(
-            "-q, --text, --status and --json each say what is printed. Give one of them."
-        )
-    return chosen.pop()
-
-
-def asks_for_help(words: Sequence[str]) -> bool:
-    """Tell whether a command line asks for help; the words of a command that it runs don't.
-
-    Raises:
-        UsageError: It has no known verb, or can be read in two ways.
-    """
-    own, _ = parser_of(verb_of(words)).split(words[1:])
-    return any(word in ("-h", "--help") for word in own)
-
-
-def check(words: Sequence[str], cwd: str) -> Request:
-    """Check the words of `create` or `run` before a server is started; return what they ask for.
-
-    `cwd` is the caller's directory.
-
-    Raises:
-        UsageError: They can't be read, an argument is out of range, or no pane can be made so.
-        HelpWanted: They ask for help.
-    """
-    request = parse(words, {})
-    try:
-        check_arguments(request.verb, request.arguments, cwd)
-    except ArgumentError as error:
-        raise UsageError(in_verbs(str(error), request)) from None
-    return request
-
-
-def check_arguments(verb: str, arguments: Mapping[str, Any], cwd: str) -> None:
-    """Check the arguments of `create` or `run`, called from a directory.
-
-    Raises:
-        ArgumentError: An argument is out of range, or no pane can be made so.
-    """
-    # Help needs neither these nor anyio.
-    from tmux_debug_mcp.logs.matching import compiled  # noqa: PLC0415
-    from tmux_debug_mcp.panes import creation, sizing  # noqa: PLC0415
-
-    given = ArgumentsParser(VERBS[verb].tool, parameters_of_tool(VERBS[verb])).parse(arguments)
-    creation.check(creation.NewPane(given["command"], given.get("name"), env=given.get("env", {})))
-    if "pane_id" not in given:
-        creation.directory(cwd, given.get("cwd"))
-    if "size" in given:
-        sizing.given_size(given["size"])
-    for name in _PATTERNS & given.keys():
-        compiled(name, given[name])
-
-
 def verb_of(words: Sequence[str]) -> Verb:
     """Return the verb of a command line.
 
@@ -234,21 +72,45 @@ def verb_of(words: Sequence[str]) -> Verb:
 
 def _near(word: str, known: Sequence[str]) -> str:
     """Return the known word that a wrong one resembles, or the only flag that has its letter."""
-    begun = [one for one in known if re.fullmatch("-[a-zA-Z]", word) and one[2] == word[1].lower()]
+    begun = [
+        flag for flag in known if re.fullmatch("-[a-zA-Z]", word) and flag[2] == word[1].lower()
+    ]
+    from tmux_debug_mcp.errors import nearest  # noqa: PLC0415  only errors need it
+
     return nearest(word, known) or (begun[0] if len(begun) == 1 else "")
+
+
+def loaded(name: str) -> Callable[..., Any]:
+    """Return what a row of the registry names as `MODULE:FUNCTION`."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
 
 
 @functools.cache
 def parser_of(verb: Verb) -> "VerbParser":
     """Return the parser of a verb's words, which also makes its help."""
     parser = VerbParser(verb)
-    if verb.tool or verb.arguments:
-        _add_parameters(parser, verb)
-    elif verb.module in ("", LOCAL, LISTING):
-        _add_words(parser, verb)
-    else:
-        importlib.import_module(verb.module).add_arguments(parser)
+    if verb.arguments:
+        loaded(_PARAMETERS)(parser, verb)
+    if verb.words:
+        loaded(verb.words)(parser)
+    for prints in verb.prints:
+        flags, text = _PRINTS[prints]
+        parser.add_argument(*flags, dest="prints", action="append_const", const=prints, help=text)
     return parser
+
+
+def asks_for_help(words: Sequence[str]) -> bool:
+    """Tell whether a command line asks for help; the words of a command that it runs don't.
+
+    Raises:
+        UsageError: It has no known verb, or can be read in two ways.
+    """
+    if _HELP.isdisjoint(words):
+        return False
+    own, _ = parser_of(verb_of(words)).split(words[1:])
+    return not _HELP.isdisjoint(own)
 
 
 class VerbParser(argparse.ArgumentParser):
@@ -261,7 +123,7 @@ class VerbParser(argparse.ArgumentParser):
             description=f"{summary[0].upper()}{summary[1:]}.",
             allow_abbrev=False,
         )
-        self._example = verb.example
+        self._verb = verb
         self.register("type", None, lambda word: word.removeprefix(_LITERAL))
 
     @property
@@ -350,12 +212,12 @@ class VerbParser(argparse.ArgumentParser):
         flag = word.partition("=")[0]
         if flag == "--server":
             self.error(f"{flag} goes before the verb: {self.prog.replace(' ', f' {flag} PID ')}")
-        if flag in _QUIET and "--text" in self.flags:
-            verb = self.prog.split()[-1]
-            left_out = "remark on ended panes" if verb == "list" else "status line"
+        if flag in _QUIET and Prints.TEXT in self._verb.prints:
+            has_status = Prints.STATUS in self._verb.prints
+            left_out = "status line" if has_status else "remark on ended panes"
             self.error(
-                f"{flag} prints nothing but errors, and {verb} only prints. Use --text to leave "
-                f"out the {left_out}."
+                f"{flag} prints nothing but errors, and {self._verb.name} only prints. Use --text "
+                f"to leave out the {left_out}."
             )
         near = _near(flag, self.flags)
         sentences = [f"Flag '{word}' is unknown."]
@@ -369,7 +231,7 @@ class VerbParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help, which ends with an example."""
-        return f"{super().format_help()}\nexample:\n  {self._example}\n"
+        return f"{super().format_help()}\nexample:\n  {self._verb.example}\n"
 
     def print_help(self, _file: Any = None) -> None:  # noqa: ANN401  as in argparse
         """Raise the help."""
@@ -380,222 +242,3 @@ class VerbParser(argparse.ArgumentParser):
         usage = self.format_usage().removeprefix("usage: ").strip()
         text = f"{message[0].upper()}{message[1:]}"
         raise UsageError(f"{text}\nusage: {usage}")
-
-
-def parameters_of_tool(verb: Verb) -> list[Parameter]:
-    """Return the parameters of a verb's tool, or those of a verb that calls tools."""
-    return parameters_of(getattr(debug_arguments, verb.arguments)) if verb.arguments else []
-
-
-def time_s(word: str) -> float:
-    """Return the seconds that a word of a command line stands for."""
-    seconds = duration_s(word)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(f"'{word}' is not a time. Give 10, 0.5, 90s, 10m or 1h.")
-    return seconds
-
-
-def flag_of(parameter: str) -> str:
-    """Return the flag of a parameter: its name without a unit or a kind at the end."""
-    name = parameter.removesuffix("_s").removesuffix("_id")
-    return "--" + name.replace("_", "-")
-
-
-def in_verbs(text: str, request: Request) -> str:
-    """Return a sentence of ours with verbs, flags and words in place of tools and parameters."""
-    parameters = parameters_of_tool(VERBS[request.verb])
-    words = {one.name: one.value for one in parameters if one.is_required}
-
-    def typed(parameter: str) -> str:
-        return words.get(parameter) or flag_of(parameter)
-
-    found = _STEPS.search(text)
-    if found:
-        line = f"tmux-debug send {shlex.quote(request.arguments['pane_id'])}"
-        separate = f"{line} {_separate_words(json.loads(found[1]))}; or use --literal"
-        return f"{text[: found.start()]}Give separate words: {separate}{text[found.end() :]}"
-    for ours, in_a_shell in _IN_A_SHELL.items():
-        text = text.replace(ours, in_a_shell)
-    text = _SUBJECT.sub(lambda found: typed(found[1]) + (found[2] or "").replace(".", " "), text)
-    text = _IN_ERROR.sub(lambda found: typed(found[0]), text)
-    for tool in TOOLS:
-        text = text.replace(tool.tool, f"tmux-debug {tool.name}")
-    return text
-
-
-def _separate_words(steps: Sequence[str]) -> str:
-    """Return the words of a shell for steps: each key is one, and so is each text without Enter."""
-    from tmux_debug_mcp.vt.steps import read  # noqa: PLC0415  help doesn't need it
-
-    words: list[str] = []
-    for reading in map(read, steps):
-        words += reading.names or (reading.text, *["Enter"] * reading.enters)
-    return visible(shlex.join(words), keep="\n")
-
-
-def _add_parameters(parser: VerbParser, verb: Verb) -> None:
-    for parameter in parameters_of_tool(verb):
-        if not parameter.is_required:
-            _add_flag(parser, parameter)
-            continue
-        nargs = None
-        if parameter.name == "command" or "anyOf" in parameter.schema:
-            nargs = "*" if parameter.name == "keys" else "+"
-        parser.add_argument(
-            parameter.name,
-            metavar=parameter.value,
-            nargs=nargs,
-            help=_help(parameter.schema),
-        )
-    if verb.name == "capture":
-        at = (
-            "the pane as it was at a cursor or a time, also with --lines or --view: see tmux-debug "
-        )
-        at += "replay --help"
-        parser.add_argument("--at", metavar="WHEN", help=at)
-        parser.add_argument(
-            "--follow", action="store_true", help="print lines as they come, until the pane ends"
-        )
-    if verb.name == "wait":
-        parser.add_argument(
-            "--follow", action="store_true", help="keep waiting, and print each event as a line"
-        )
-        every = (
-            "--follow prints at most one line per TIME, such as 2s, and how many events it skipped"
-        )
-        parser.add_argument("--every", metavar="TIME", type=time_s, default=0.0, help=every)
-    if verb.name == "list":
-        ended = "also list the panes that have ended, after those that run"
-        parser.add_argument("--all", action="store_true", help=ended)
-    if verb.name not in ("capture", "list"):  # they only print
-        errors = "print nothing, or why the exit status isn't 0, on standard error"
-        _add_print(parser, Prints.ERRORS, errors, *_QUIET)
-    _add_print(parser, Prints.TEXT, "print the text and errors, and no status line", "--text")
-    if verb.name != "list":
-        status = "print the status line on standard output, after the text"
-        _add_print(parser, Prints.STATUS, status, "--status")
-    _add_json(parser)
-
-
-def _add_words(parser: VerbParser, verb: Verb) -> None:
-    """Add the arguments of a verb whose words are declared neither by a tool nor by a module."""
-    match verb.name:
-        case "attach":
-            parser.description = (
-                "Show a pane in this terminal. C-b d leaves it, C-b w takes or returns the "
-                "keyboard, C-b PgUp scrolls back, C-b ? shows the keys."
-            )
-            pane = "pane id or name (default: the only running pane, or one you choose)"
-            parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)
-            writes = "take the keyboard: until you leave, agents can't type, run or signal there"
-            parser.add_argument("--write", action="store_true", help=writes)
-        case "secret":
-            parser.description = (
-                "Ask for a secret, or read it from standard input as one line, and type it into a "
-                "pane that awaits hidden input. The secret is in no record, and is in a log "
-                "only if the pane shows it."
-            )
-            pane = "pane id or name (default: the one that awaits hidden input)"
-            parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)
-        case "call":
-            values = "tool arguments; arrays and objects as JSON"
-            names = "tool name; omit it to list all tools and their arguments"
-            parser.add_argument("tool", metavar="TOOL", nargs="?", default="", help=names)
-            parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help=values)
-            _add_json(parser)
-        case "ps":
-            parser.description = (
-                "List the servers: of this directory's, the running panes, of others and of "
-                "panes that have ended how many there are."
-            )
-            everything = "list all panes, running ones first"
-            parser.add_argument("--all", action="store_true", help=everything)
-            follows = "live view; rings the bell when a program asks for a secret"
-            parser.add_argument("--follow", action="store_true", help=follows)
-            parser.add_argument("--names", action="store_true", help="list only pane names")
-        case "start":
-            parser.description = (
-                "Start a server that outlives its callers, for the current directory. It takes the "
-                "options of `tmux-debug-mcp`(1)."
-            )
-            keep = "end after TIME without use, such as 90s, 2h or 1d (default 60m)"
-            parser.add_argument("--keep", metavar="TIME", help=keep)
-            export = "print a line for `eval` that makes this shell use that server"
-            parser.add_argument("--export", action="store_true", help=export)
-            parser.add_argument("options", metavar="OPTION", nargs="*")
-        case "completion":
-            parser.description = "Print a script for tab completion in a shell."
-            parser.add_argument("shell", choices=SHELLS)
-
-
-def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
-    name, kind = parameter.name, str(parameter.schema.get("type"))
-    options: dict[str, Any] = {"metavar": parameter.value}
-    if kind == "boolean":
-        options = {"action": "store_const", "const": True}
-    elif kind == "object":
-        options["action"] = "append"
-    else:
-        options["type"] = {"integer": int, "number": time_s}.get(kind, str)
-    text = _help(parameter.schema)
-    if name == "secret":
-        text += ". It takes no KEYS: type a line that is asked for, or read from standard input"
-    action = parser.add_argument(flag_of(name), dest=name, help=text, **options)
-    # Those who know the tools know this name.
-    parser.also_takes(f"--{name.replace('_', '-')}", action)
-
-
-def _add_json(parser: VerbParser) -> None:
-    _add_print(parser, Prints.JSON, "print the whole result as JSON", "--json")
-
-
-def _add_print(parser: VerbParser, prints: Prints, text: str, *flags: str) -> None:
-    parser.add_argument(*flags, dest="prints", action="append_const", const=prints, help=text)
-
-
-def _help(schema: Mapping[str, Any]) -> str:
-    """Return the help of an argument, which names flags where the schema names parameters.
-
-    What would be an array is several words.
-    """
-    text = str(schema.get("description", "")).replace("%", "%%").removesuffix(", or an array")
-    text = text.replace(", or an array of steps", "; each word is a step")
-    if schema.get("type") == "number":
-        text += "; or 10m, 1h"
-    return _PARAMETER.sub(lambda found: flag_of(found[0]), text)
-
-
-def _argument(parameter: Parameter, value: Any) -> Any:  # noqa: ANN401  any JSON value
-    """Return the argument that words or a flag's value stand for."""
-    if parameter.name == "command" and parameter.is_required:
-        return value[0] if len(value) == 1 else shlex.join(value)
-    if parameter.schema.get("type") == "object":
-        return dict(_variable(flag_of(parameter.name), text) for text in value)
-    if isinstance(value, list) and len(value) == 1:
-        return value[0]
-    return value
-
-
-def _variable(flag: str, text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not (name and separator):
-        raise UsageError(f"{flag} is '{text}', which is not NAME=VALUE.")
-    return name, value
-
-
-def _named_values(
-    tool: str, values: Sequence[str], tools: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return the arguments of `call`; the schema says which are text and which are JSON.
-
-    An argument that is not in the schema is passed on as text: the tool says what is wrong.
-    """
-    properties: Mapping[str, Any] = tools.get(tool, {}).get("properties", {})
-    arguments: dict[str, Any] = dict(_variable("The argument", text) for text in values)
-    for name, text in arguments.items():
-        schema = properties.get(name, {"type": "string"})
-        is_text_or_array = "anyOf" in schema
-        if schema.get("type") != "string" and (text.startswith("[") or not is_text_or_array):
-            with contextlib.suppress(json.JSONDecodeError):
-                arguments[name] = json.loads(text)
-    return arguments

@@ -1,9 +1,11 @@
-"""The verbs of `tmux-debug`: a row each, from which dispatch, help, completion and man page come.
+"""The verbs of `tmux-debug`: a row each says all that distinguishes it.
 
-This is light: every call of the command line imports it. `parsing` says what a verb's words mean.
+Dispatch, help, completion and man page come from here. This is light: every call of the command
+line imports it. `parsing` makes the parsers, and `requests` says what the words of tools mean.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 from tmux_debug_mcp.sockets.choosing import ASKS, CHANGES, LOOKS, MAKES, SHARES
 
@@ -14,209 +16,287 @@ LOOKING = "looking and setting up"
 OTHERS = "others"
 
 
+class Prints(StrEnum):
+    """What a verb prints of a result."""
+
+    ALL = "all"  # the text on standard output, the status line on standard error
+    TEXT = "text"  # the text alone
+    ENDS = "ends"  # the text, and of what has ended the status; in scripts on a pane's terminal
+    STATUS = "status"  # both on standard output
+    ERRORS = "errors"  # the status line on standard error, and only if the exit status is not 0
+    JSON = "json"  # the whole result as JSON
+
+
+# What a verb of a tool may be asked to print; those that only print can't be silent.
+_ANY = (Prints.ERRORS, Prints.TEXT, Prints.STATUS, Prints.JSON)
+_ONLY_PRINTS = (Prints.TEXT, Prints.STATUS, Prints.JSON)
+_NO_STATUS = (Prints.TEXT, Prints.JSON)
+
+
 class Verb:
     """A verb.
 
     Attributes:
         name: What is typed.
         summary: What it does, in one line.
-        example: A command line.
+        example: A command line; it is given without `tmux-debug`.
         tool: The tool of `debug` that it calls; "" for none.
         arguments: The name of the class of its arguments, for tools and for what calls these; "" if
             it has none. Required ones are words, in their order there; all others are flags.
+        always: Arguments of the tool that it always gives.
         handler: What does it in the caller's process, as `MODULE:FUNCTION`; "" if the server does.
             The function takes the words after the verb and the environment, in which
             TMUX_DEBUG_SERVER is the server that the command line names, and returns the exit
             status.
-        module: The module of the handler.
+        words: What adds arguments to its parser beyond those of the tool, as `MODULE:FUNCTION`; ""
+            if there are none.
+        prints: What flags may have it print of a result; for tools by default anything.
+        names_tool: Its words name the tool, which may be one of any toolset.
         need: What it needs a server for, as for `choosing.server_for`.
+        is_for_people: The server is told who calls, and asks them.
+        makes_panes: Panes that it makes inherit its caller's environment and directory.
+        says_what_runs: When it is interrupted, it says what keeps running.
+        confirms: Its results begin with a confirmation.
+        may_end: The program may end meanwhile, which neither text nor exit status tells.
     """
 
     def __init__(
         self,
+        *,
         name: str,
         summary: str,
         example: str,
         tool: str = "",
         arguments: str = "",
+        always: Sequence[tuple[str, str]] = (),
         handler: str = "",
+        words: str = "",
+        prints: Sequence[Prints] | None = None,
+        names_tool: bool = False,
         need: str = CHANGES,
+        is_for_people: bool = False,
+        makes_panes: bool = False,
+        says_what_runs: bool = False,
+        confirms: bool = False,
+        may_end: bool = False,
     ) -> None:
         self.name = name
         self.summary = summary
         self.example = f"tmux-debug {example}"
         self.tool = tool
         self.arguments = arguments
+        self.always = dict(always)
         self.handler = handler
-        self.module = handler.partition(":")[0]
+        self.words = words
+        default = _ANY if arguments else ()
+        self.prints = default if prints is None else prints
+        self.names_tool = names_tool
         self.need = need
+        self.is_for_people = is_for_people
+        self.makes_panes = makes_panes
+        self.says_what_runs = says_what_runs
+        self.confirms = confirms
+        self.may_end = may_end
 
 
-LOCAL = "tmux_debug_mcp.command.local"
-LISTING = "tmux_debug_mcp.command.listing"
+_LOCAL = "tmux_debug_mcp.command.local"
+_WORDS = "tmux_debug_mcp.verbs.words"
 
 # The verbs, by their heading in the help.
 SECTIONS: Mapping[str, Sequence[Verb]] = {
     PANES: (
         Verb(
-            "create",
-            "start a command in a new pane",
-            "create --name web --wait-for ready -- python3 app.py",
-            "tmux_create_pane",
-            "CreatePane",
+            name="create",
+            summary="start a command in a new pane",
+            example="create --name web --wait-for ready -- python3 app.py",
+            tool="tmux_create_pane",
+            arguments="CreatePane",
             need=MAKES,
+            makes_panes=True,
+            says_what_runs=True,
+            confirms=True,
         ),
         Verb(
-            "send",
-            "type text, press keys, send a signal or resize",
-            "send gdb 'break main' Enter run Enter",
-            "tmux_send_keys",
-            "SendKeys",
+            name="send",
+            summary="type text, press keys, send a signal or resize",
+            example="send gdb 'break main' Enter run Enter",
+            tool="tmux_send_keys",
+            arguments="SendKeys",
+            confirms=True,
+            may_end=True,
         ),
         Verb(
-            "capture",
-            "read a pane",
-            "capture web --pattern 'Error|Traceback'",
-            "tmux_capture_pane",
-            "CapturePane",
+            name="capture",
+            summary="read a pane",
+            example="capture web --pattern 'Error|Traceback'",
+            tool="tmux_capture_pane",
+            arguments="CapturePane",
+            words=f"{_WORDS}:capture",
+            prints=_ONLY_PRINTS,
             need=LOOKS,
         ),
         Verb(
-            "run",
-            "run a command to completion",
-            "run --timeout 300 -- make -j2 test",
-            "tmux_run",
-            "Run",
+            name="run",
+            summary="run a command to completion",
+            example="run --timeout 300 -- make -j2 test",
+            tool="tmux_run",
+            arguments="Run",
             need=MAKES,
+            makes_panes=True,
+            says_what_runs=True,
         ),
         Verb(
-            "wait",
-            "wait until something happens",
-            "wait web --pattern 'listening on' --timeout 60",
-            "tmux_wait",
-            "Wait",
+            name="wait",
+            summary="wait until something happens",
+            example="wait web --pattern 'listening on' --timeout 60",
+            tool="tmux_wait",
+            arguments="Wait",
+            words=f"{_WORDS}:wait",
+            need=LOOKS,
+            says_what_runs=True,
+            may_end=True,
+        ),
+        Verb(
+            name="kill",
+            summary="end panes and everything they started",
+            example="kill web worker",
+            tool="tmux_kill_pane",
+            arguments="KillPane",
+            confirms=True,
+        ),
+        Verb(
+            name="list",
+            summary="list the running panes as JSON, with --all also those that have ended",
+            example="list --all",
+            tool="tmux_list_panes",
+            words=f"{_WORDS}:list_panes",
+            prints=_NO_STATUS,
             need=LOOKS,
         ),
         Verb(
-            "kill",
-            "end panes and everything they started",
-            "kill web worker",
-            "tmux_kill_pane",
-            "KillPane",
-        ),
-        Verb(
-            "list",
-            "list the running panes as JSON, with --all also those that have ended",
-            "list --all",
-            "tmux_list_panes",
-            need=LOOKS,
-        ),
-        Verb(
-            "resize",
-            "give a pane's terminal another size",
-            "resize web 100x34",
+            name="resize",
+            summary="give a pane's terminal another size",
+            example="resize web 100x34",
+            tool="tmux_send_keys",
             arguments="ResizePane",
+            always=[("keys", "")],
+            confirms=True,
+            may_end=True,
         ),
         Verb(
-            "restart",
-            "end a pane and start its command again",
-            "restart web --port 8000",
+            name="restart",
+            summary="end a pane and start its command again",
+            example="restart web --port 8000",
             arguments="RestartPane",
         ),
         Verb(
-            "dev",
-            "start a development server, or show the running one",
-            "dev --port 5173 -- npm run dev",
+            name="dev",
+            summary="start a development server, or show the running one",
+            example="dev --port 5173 -- npm run dev",
             handler="tmux_debug_mcp.command.dev:run",
+            words="tmux_debug_mcp.command.dev:add_arguments",
             need=SHARES,
         ),
     ),
     PEOPLE: (
         Verb(
-            "attach",
-            "watch a pane in this terminal, or with --write work in it",
-            "attach --write web",
+            name="attach",
+            summary="watch a pane in this terminal, or with --write work in it",
+            example="attach --write web",
+            words=f"{_WORDS}:attach",
             need=LOOKS,
+            is_for_people=True,
         ),
         Verb(
-            "secret",
-            "type a secret for a program, hidden from the agent",
-            "secret web",
+            name="secret",
+            summary="type a secret for a program, hidden from the agent",
+            example="secret web",
+            words=f"{_WORDS}:secret",
             need=ASKS,
+            is_for_people=True,
         ),
     ),
     SERVERS: (
         Verb(
-            "ps",
-            "list your servers and their panes (--all: all panes, --follow: live)",
-            "ps --follow",
-            handler=f"{LISTING}:ps",
+            name="ps",
+            summary="list your servers and their panes (--all: all panes, --follow: live)",
+            example="ps --follow",
+            handler="tmux_debug_mcp.command.listing:ps",
+            words="tmux_debug_mcp.command.listing:add_arguments",
             need=LOOKS,
         ),
         Verb(
-            "start",
-            "start a server that outlives its callers (--keep 60m, and the server's options)",
-            "start --keep 2h --audit ~/debug-audit.log",
-            handler=f"{LOCAL}:start",
+            name="start",
+            summary="start a server that outlives its callers (--keep 60m, and the server's "
+            "options)",
+            example="start --keep 2h --audit ~/debug-audit.log",
+            handler=f"{_LOCAL}:start",
+            words=f"{_LOCAL}:add_start_arguments",
         ),
         Verb(
-            "stop",
-            "end a server and everything in its panes",
-            "--server 4711 stop",
-            handler=f"{LOCAL}:stop",
+            name="stop",
+            summary="end a server and everything in its panes",
+            example="--server 4711 stop",
+            handler=f"{_LOCAL}:stop",
         ),
     ),
     LOOKING: (
         Verb(
-            "audit",
-            "show what was done, as a table, or with --html as a page",
-            "audit --failed --since 2h",
+            name="audit",
+            summary="show what was done, as a table, or with --html as a page",
+            example="audit --failed --since 2h",
             handler="tmux_debug_mcp.viewing.audit_verb:run",
+            words="tmux_debug_mcp.viewing.audit_verb:add_arguments",
         ),
         Verb(
-            "replay",
-            "show a pane's screen at a given time, or record its output",
-            "replay web --at -5s --png moment.png",
+            name="replay",
+            summary="show a pane's screen at a given time, or record its output",
+            example="replay web --at -5s --png moment.png",
             handler="tmux_debug_mcp.viewing.replay_verb:run",
+            words="tmux_debug_mcp.viewing.replay_verb:add_arguments",
             need=LOOKS,
+            is_for_people=True,
         ),
         Verb(
-            "doctor",
-            "check this machine for problems and print the fix",
-            "doctor --timeout 30",
+            name="doctor",
+            summary="check this machine for problems and print the fix",
+            example="doctor --timeout 30",
             handler="tmux_debug_mcp.doctor.doctor_verb:run",
+            words="tmux_debug_mcp.doctor.doctor_verb:add_arguments",
         ),
         Verb(
-            "config",
-            "show an MCP client's entry for the server; --write adds it",
-            "config cursor --write -- --keep 60m",
+            name="config",
+            summary="show an MCP client's entry for the server; --write adds it",
+            example="config cursor --write -- --keep 60m",
             handler="tmux_debug_mcp.clients.config_verb:run",
+            words="tmux_debug_mcp.clients.config_verb:add_arguments",
         ),
         Verb(
-            "demo",
-            "watch an agent debug a test that hangs",
-            "demo",
-            handler=f"{LOCAL}:demo",
+            name="demo",
+            summary="watch an agent debug a test that hangs",
+            example="demo",
+            handler=f"{_LOCAL}:demo",
         ),
     ),
     OTHERS: (
         Verb(
-            "call",
-            "call any tool of the server: call TOOL NAME=VALUE...",
-            "call tmux_wait pane_id=web idle_s=2",
+            name="call",
+            summary="call any tool of the server: call TOOL NAME=VALUE...",
+            example="call tmux_wait pane_id=web idle_s=2",
+            words=f"{_WORDS}:call",
+            prints=(Prints.JSON,),
+            names_tool=True,
+            makes_panes=True,
         ),
         Verb(
-            "completion",
-            "print a script for tab completion: completion bash, zsh or fish",
-            "completion bash",
-            handler=f"{LOCAL}:completion",
+            name="completion",
+            summary="print a script for tab completion: completion bash, zsh or fish",
+            example="completion bash",
+            handler=f"{_LOCAL}:completion",
+            words=f"{_LOCAL}:add_completion_arguments",
         ),
     ),
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for verbs in SECTIONS.values() for verb in verbs}
-# Verbs whose panes inherit their caller's environment and directory.
-INHERITING = ("create", "run", "call")
-# Verbs that say what keeps running when they are interrupted.
-WAITING = ("create", "run", "wait")
 # The verbs that are tools of `debug`.
-TOOLS = [verb for verb in SECTIONS[PANES] if verb.tool]
+TOOLS = [verb for verb in VERBS.values() if verb.tool and not verb.always]

@@ -11,7 +11,8 @@ from tmux_debug_mcp.logs.seen import read_pieces
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.sockets.listener import Caller
 
-from .parsing import Prints, Request
+from .registry import VERBS, Prints
+from .requests import Request
 
 
 class LastPiece(NamedTuple):
@@ -32,7 +33,7 @@ async def send_but_last(
     `facts` are the `_meta` of its result. Return None, and send nothing, if the result has all that
     is to be printed, or the pane is gone.
     """
-    is_text = request.verb == "run" and request.prints not in (Prints.ERRORS, Prints.JSON)
+    is_text = request.verb is VERBS["run"] and request.prints not in (Prints.ERRORS, Prints.JSON)
     if not is_text or "show" in request.arguments or not facts.get("marked_lines"):
         return None
     panes = [pane for pane in engine.panes if pane.id == facts["pane_id"]]

@@ -28,15 +28,10 @@ from tmux_debug_mcp.settings import Settings, pane_environment, path_of, state_d
 from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.tools.arguments import ArgumentsParser
 from tmux_debug_mcp.tools.debug_arguments import LAST_LINES
-from tmux_debug_mcp.verbs.parsing import (
-    Prints,
-    flag_of,
-    in_verbs,
-    parameters_of_tool,
-    parse,
-    parser_of,
-)
-from tmux_debug_mcp.verbs.registry import VERBS
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS, Prints
+from tmux_debug_mcp.verbs.requests import in_verbs, parse
+from tmux_debug_mcp.verbs.words import flag_of, parameters_of_tool
 from tmux_debug_mcp.vt.printable import visible
 
 from .logs import FoundLog, cast, find

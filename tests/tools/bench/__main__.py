@@ -407,7 +407,7 @@ def budgets(figures: Figures, peers: Sequence[str]) -> list[Budget]:
             for action, ms in best.items()
         ),
         Budget("verb / interpreter", cpu("verb: list") / interpreter, 5, "×"),
-        Budget("start through a detached server / interpreter", detached, 4, "×"),
+        Budget("start through a detached server / interpreter", detached, 5, "×"),
         Budget("capture beside a flood / quiet", flood, 5, "×"),
         Budget("key to an event loop", quick("key to an event loop"), 30, "ms"),
         Budget("wake-up of a wait", figures.median("wake-up of a wait"), 5, "ms"),

@@ -30,7 +30,7 @@ from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.tmux.control_mode import ControlModeParser, quote
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
-from tmux_debug_mcp.verbs import parsing
+from tmux_debug_mcp.verbs import parsing, requests
 from tmux_debug_mcp.viewing import audits, phrases
 from tmux_debug_mcp.vt.captured import captured_lines, highlighted_row
 from tmux_debug_mcp.vt.echo import Echo, Echoer, TypedText
@@ -218,7 +218,7 @@ def words(data: bytes) -> None:
     """The words after `tmux-debug` ask for something, or are refused with a sentence."""
     given = data.decode(errors="replace").split("\0")
     try:
-        request = parsing.parse(given, _SCHEMAS)
+        request = requests.parse(given, _SCHEMAS)
     except VerbError as error:
         _check_sentence(str(error))
         return

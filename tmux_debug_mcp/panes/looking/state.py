@@ -1,7 +1,7 @@
 """The state of a pane at one moment, and how its program ended. No I/O."""
 
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tmux_debug_mcp.linux import processes
 
@@ -74,18 +74,23 @@ class State:
         """Whether the signal has surely killed the program."""
         return self.signal is not None and self.signal not in _ORDERLY
 
+    @property
+    def ending(self) -> str:
+        """How the program ended, as in `exited with code 3`; "" while it runs."""
+        if self.is_running:
+            return ""
+        if self.is_lost:
+            return "was lost"
+        if self.was_killed:
+            return f"killed by {self.signal}"
+        return f"exited with code {self.code}" + (f" ({self.signal})" if self.signal else "")
+
     def __str__(self) -> str:
         """Return the text that follows a pane's id: `exited with code 3 after 2.1 s`."""
         if self.is_running:
             return f"running {self.runtime_s:.1f} s"
-        if self.left:
-            return f"{replace(self, left=())}; still running: {', '.join(self.left)}"
-        if self.is_lost:
-            return f"was lost after {self.runtime_s:.1f} s"
-        if self.was_killed:
-            return f"killed by {self.signal} after {self.runtime_s:.1f} s"
-        code = f"{self.code} ({self.signal})" if self.signal else self.code
-        return f"exited with code {code} after {self.runtime_s:.1f} s"
+        left = f"; still running: {', '.join(self.left)}" if self.left else ""
+        return f"{self.ending} after {self.runtime_s:.1f} s{left}"
 
 
 def ended_state(code: int, runtime_s: float, cursor: int) -> State:

@@ -20,7 +20,7 @@ from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
-from tmux_debug_mcp.errors import ToolError
+from tmux_debug_mcp.errors import ToolError, Words
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.pane import Pane
 
@@ -38,10 +38,10 @@ class Screens:
 
     _tasks: anyio.abc.TaskGroup
 
-    def __init__(self, sessions: Sessions, sentences: Mapping[type[ToolError], str]) -> None:
+    def __init__(self, sessions: Sessions, words: Words) -> None:
         self._sessions = sessions
         self._clock = sessions.engine.clock
-        self._sentences = sentences
+        self._words = words
         # What ends the client's subscriptions, by their URIs.
         self._subscriptions: dict[str, anyio.CancelScope] = {}
 
@@ -151,7 +151,7 @@ class Screens:
         try:
             yield
         except ToolError as error:
-            text = error.text_for(self._sentences, {"session": _session_of(uri)}, {})
+            text = error.text_for({}, self._words, {"session": _session_of(uri)})
             raise MCPError(types.INVALID_PARAMS, text) from error
 
     def _watch(self, uri: str, notify: _Notify) -> anyio.CancelScope:

@@ -23,8 +23,8 @@ from tmux_debug_mcp.tools.results import NOT_SENT, has_ended, new_output, way_to
 from tmux_debug_mcp.tools.toolset import compact
 from tmux_debug_mcp.vt.printable import terminal_json
 
-from .parsing import Prints, Request, in_verbs
-from .registry import VERBS
+from .registry import VERBS, Prints
+from .requests import Request, in_verbs
 from .whole_output import LastPiece
 
 DONE = 0
@@ -34,11 +34,6 @@ REFUSED = 125
 AWAITS_INPUT = 126
 # As in a shell's `$?`. The caller dies of its signal.
 INTERRUPTED = 130
-
-# The verbs whose results begin with a confirmation.
-_CONFIRMED = ("create", "send", "resize", "kill")
-# Those in which a program may end by itself, which neither text nor exit status tells.
-_ENDING = ("send", "resize", "wait")
 
 # What is said of output that a run or a capture can't give.
 _GONE_OF_RUN = (
@@ -117,26 +112,26 @@ def output_of(
     if request.prints is Prints.JSON:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Output(terminal_json(orjson.dumps(line)) + "\n", "", status)
-    if request.verb == "call":  # in the words of tools, as typed
+    if request.verb.names_tool:  # in the words of tools, as typed
         return refused("\n".join(texts)) if result.is_error else Output(_lines(texts), "", status)
     if result.is_error:
         return refused(in_verbs("\n".join(texts), request))
-    if request.verb == "list":
+    if request.verb is VERBS["list"]:
         return _listed(request, texts[0], status)
-    confirmation = texts.pop(0) if request.verb in _CONFIRMED else ""
+    confirmation = texts.pop(0) if request.verb.confirms else ""
     *shown, status_line = texts
     shown, notes = _shown(request, facts, shown)
     new_from = facts.get("new_from")
     if new_from is not None:
         status_line = status_line.replace(new_output(new_from), new_output(new_from, "--since"))
     complaints, remarks = [*notes, *lacking], [status_line]
-    if request.verb == "run":  # what the command printed, byte for byte
+    if request.verb is VERBS["run"]:  # what the command printed, byte for byte
         if last is None:
             text = _lines(shown) if "show" in request.arguments else "".join(shown)
             return printed(request, text, remarks, status, complaints)
         gone = [_GONE_OF_RUN.format(last.gone_bytes)] if last.gone_bytes else []
         return printed(request, last.text, remarks, status, gone)
-    if request.verb == "resize" and "show" not in request.arguments:
+    if request.verb is VERBS["resize"] and "show" not in request.arguments:
         return printed(request, "", remarks, status)
     # What neither the exit status nor the status line says.
     is_plain = confirmation == f"Sent keys to pane '{request.arguments.get('pane_id')}'"
@@ -151,7 +146,7 @@ def _telling_ends(request: Request, facts: Mapping[str, Any]) -> Request:
     """Return a request of a script in a pane as one that does or does not print the status."""
     if request.prints is not Prints.ENDS:
         return request
-    has_ended = facts.get("status") == "exited" and request.verb in _ENDING
+    has_ended = facts.get("status") == "exited" and request.verb.may_end
     return replace(request, prints=Prints.ALL if has_ended else Prints.TEXT)
 
 
@@ -192,7 +187,7 @@ def _shown(
     lines, so it is told where they stood, unless they only head what is below them. They stay where
     people read, and in what tells what has happened, such as which rows of a screen have changed.
     """
-    asks_for_lines = request.verb in ("run", "capture") or "show" in request.arguments
+    asks_for_lines = request.verb in (VERBS["run"], VERBS["capture"]) or "show" in request.arguments
     stay = request.is_for_people or not asks_for_lines or "context" in request.arguments
     elsewhere = () if stay else facts.get("marked_lines", ())
     ways = {
