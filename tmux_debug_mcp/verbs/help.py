@@ -20,7 +20,8 @@ nothing, or why the exit status isn't 0; --json prints everything. The server is
 belongs to, else that of this directory, or of the nearest one above it in the same repository. A
 server of an MCP client is reached by its directory only to look: capture, wait, list, attach,
 secret, replay. `ps` shows all servers, and which one is used.
-In a script in a pane of the server, verbs print the program's text and errors, and no status line.
+In a script in a pane of the server, verbs print the program's text and errors, and no status line
+unless the program has ended meanwhile.
 
 Exit status: 0 done; 1 the stop pattern matched, the program ended or awaited input before a match,
 a step was not sent, a created program has failed already, or a capture lacks lines that were asked
