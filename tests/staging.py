@@ -19,13 +19,13 @@ from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.logs.events import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.creation import NewPane
-from tmux_debug_mcp.panes.keyboard import Sent
-from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
+from tmux_debug_mcp.panes.keyboard import SentStep
+from tmux_debug_mcp.panes.looking.activity import Snapshot, WaitKind
 from tmux_debug_mcp.panes.looking.state import State, ended_state
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.place import PaneId, Place
 from tmux_debug_mcp.panes.shells.dialects import Shell
-from tmux_debug_mcp.vt.echo import Echoes
+from tmux_debug_mcp.vt.echo import Echoer
 
 if TYPE_CHECKING:
     from tmux_debug_mcp.panes.ports import Ports
@@ -34,14 +34,14 @@ LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True
 EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
 BUSY = Snapshot(group=7, pid=7, foreground="make", modes=LINES, is_at_work=True)
 BLOCKED = replace(BUSY, is_at_work=False)  # it reads nothing, and sleeps
-READING = replace(BLOCKED, waiting=Waiting.ALONE)
+READING = replace(BLOCKED, waiting=WaitKind.ALONE)
 SECRET = replace(READING, modes=LINES._replace(echoes=False))
 PROMPT = replace(
     READING,
     modes=EDITING,
     foreground="bash",
     shell=Shell(1, "bash", (1, 2)),
-    shell_waiting=Waiting.ALONE,
+    shell_waiting=WaitKind.ALONE,
 )
 
 
@@ -58,7 +58,7 @@ class StagedPane(Pane):
             PaneId("debug-1"), NewPane("make"), place, log, events, ports, clock, outside
         )
         self.snapshot = BUSY
-        self.echoes = Echoes.NOBODY
+        self.echoes = Echoer.NOBODY
         self.looks = 0
         self.end_state: State | None = None
         self.runs_others = False
@@ -92,11 +92,11 @@ class StagedPane(Pane):
         self.end_state = ended_state(code, self.clock.now(), self.log.size)
         self.events.notify(self.log)
 
-    def type(self, *texts: str) -> Sent:
+    def type(self, *texts: str) -> SentStep:
         """Have keys typed, and return how it was before. Who echoes them is `echoes`."""
         before = self.terminal.begin_typing()
         number = len(self.keyboard.sent)
-        sent = Sent(self.log.size, texts, self.echoes, number, self.clock.now(), before)
+        sent = SentStep(self.log.size, texts, self.echoes, number, self.clock.now(), before)
         self.keyboard.sent.append(sent)
         return sent
 

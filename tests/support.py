@@ -37,14 +37,14 @@ from mcp import Client
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.logs.archive import Archive, Entry
+from tmux_debug_mcp.logs.archive import Archive, IndexEntry
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.pane_text import PaneText
 from tmux_debug_mcp.logs.seen import read_ends
-from tmux_debug_mcp.logs.text import PaneText
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux import supervisor
@@ -332,7 +332,7 @@ def kept_hole(directory: Path, text: bytes) -> Path:
     """Return the file of a log kept there: a text, and then a hole of 64 GiB, as after a crash."""
     log = directory / "20260101T000000-4711/debug-1.log"
     log.parent.mkdir(parents=True)
-    entry = Entry(
+    entry = IndexEntry(
         id="debug-1",
         window="@1",
         name="web",

@@ -20,12 +20,11 @@ from tmux_debug_mcp.linux.sockets import End, Listeners
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
-from tmux_debug_mcp.logs.pacing import work_of
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.control_mode import ControlModeParser
-from tmux_debug_mcp.turns import TURN_WORK
+from tmux_debug_mcp.turns import TURN_WORK, work_of
 from tmux_debug_mcp.vt import captured
 from tmux_debug_mcp.vt.transcript import Transcript
 

@@ -21,12 +21,12 @@ DEFAULT_TIMEOUT_S = 30.0
 class Times:
     """How long an engine waits for what, in seconds."""
 
-    # Polling, only for what no event reports.
-    # Poll interval for what usually takes a millisecond.
+    # Poll intervals, only for what no event reports.
+    # For what usually takes a millisecond.
     fast_poll_s: float = 0.001
-    # Poll interval for what no event reports, such as the end of a process.
+    # For most, such as the end of a process.
     poll_s: float = 0.005
-    # Poll interval for what leaves no trace in the log: exec, and a shell that gives a command up.
+    # For what leaves no trace in the log: exec, and a shell that gives a command up.
     job_poll_s: float = 0.05
     # Interval of looks at a pane: a tenth of the time since the last change, within these limits.
     min_look_s: float = 0.002
@@ -41,7 +41,8 @@ class Times:
     asleep_s: float = 0.3
     # After this time, typed text counts as read even if that left no trace.
     typed_s: float = 0.1
-    # The same where a trace is sure to come, on a busy machine only late.
+    # After this time, typed text counts as read even without the trace that it is sure to leave, on
+    # a busy machine late.
     traced_s: float = 2.0
     # Text boxes take an Enter for a part of a paste up to 0.12 s after they have read text.
     paste_s: float = 0.13
@@ -52,7 +53,7 @@ class Times:
     drain_s: float = 1.0
 
     # A socket that isn't found open in a pane's processes for this long is not the pane's.
-    settled_s: float = 1.0
+    foreign_socket_s: float = 1.0
 
     # A new pane.
     # Time for a new pane to come to rest before its call returns, so that the call can report a
@@ -67,7 +68,8 @@ class Times:
     # Timeout for the prompt of a shell that is at it or about to reach it, such as one that has
     # just got its terminal back.
     prompt_soon_s: float = 0.05
-    # The same for one that is at work on a busy machine.
+    # Timeout for the prompt of a shell that was at its prompt before and is at work, as on a busy
+    # machine.
     coming_s: float = 0.5
     # Time for a shell that is asked to run something to finish what it is doing, such as printing
     # its prompt.
@@ -85,7 +87,7 @@ class Times:
     # A shell starts on a line within this time, unless something holds it up.
     begin_s: float = 0.5
     # Time for another call's command to end, before a process is started in its shell.
-    turn_s: float = 10.0
+    reserve_s: float = 10.0
     # A shell reads a line at once, but its hooks before a command may take a while.
     take_s: float = 10.0
     # A shell elsewhere answers a question within this time.
@@ -95,7 +97,7 @@ class Times:
     seems_to_ask_s: float = 3.0
     # Grace period after each interrupt of a command that has timed out.
     interrupt_s: float = 2.0
-    # The same for programs that read C-c as a key.
+    # Grace period after each C-c for programs that read it as a key.
     key_interrupt_s: float = 0.5
 
     # Waits for output.

@@ -24,11 +24,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.linux import limits, processes
+from tmux_debug_mcp.linux import own_process, processes
 from tmux_debug_mcp.logs.archive import Archive, new_run
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.creation import Origin
 from tmux_debug_mcp.panes.engine import Engine, open_engine
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.arguments import import_validation_soon
 from tmux_debug_mcp.tools.records import Records
@@ -405,7 +405,7 @@ def _held_inode(directory: Path) -> str:
 
 def _prepare(settings: Settings) -> None:
     processes.become_subreaper()
-    limits.raise_open_files_limit()
+    own_process.raise_open_files_limit()
     supervisor.remove_abandoned(settings.runtime_dir)
     remove_killed(settings.runtime_dir)
     # The SDK logs complaints about messages, which are not for whoever reads our standard error.

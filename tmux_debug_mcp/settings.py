@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
-from tmux_debug_mcp.linux import limits
+from tmux_debug_mcp.linux import own_process
 from tmux_debug_mcp.linux.gone import gone_directory
 from tmux_debug_mcp.linux.processes import TAG
 from tmux_debug_mcp.own_environment import of_project
@@ -65,7 +65,7 @@ class Settings:
     runtime_dir: str = ""
     socket_dir: str = ""
     programs_dir: str = ""
-    open_files: str = field(default_factory=limits.open_files_limit)
+    open_files: str = field(default_factory=own_process.open_files_limit)
     size: tuple[int, int] = (SESSION_COLUMNS, SESSION_ROWS)
     socket: str = ""
     allows_kill: bool = False

@@ -1,14 +1,15 @@
 """Turns of the event loop: long work is done in pieces, between which other calls run.
 
-A turn has one piece of work of one task. Every other turn goes to a task that has had the fewest
-turns, so a call with little to do is answered soon, however many others have much to do; the rest
-go to those that have waited longest. So nobody needs a lock to leave time for others.
-Work is counted, not timed, so a turn ends at the same byte on each machine. `./dev bench` reports
-how long the slowest takes: up to 8 ms on ours, so two fit into 50 ms on a machine a third as fast.
+A turn has one piece of work of one task. Every second turn goes to a task that has had the fewest
+turns, so a call with little to do is answered soon, however many calls have much to do; the rest go
+to the tasks that have waited longest. So no task needs a lock to leave time for others. Work is
+counted, not timed, so a turn ends at the same byte on each machine: `work_of` counts it for output,
+and `pieces` divides output by it. `./dev bench` reports how long the slowest takes: up to 8 ms on
+ours, so two fit into 50 ms on a machine a third as fast.
 """
 
 import itertools
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -19,13 +20,17 @@ T = TypeVar("T")
 
 # The most work of a turn. The unit is what a terminal takes at worst for a printed byte.
 TURN_WORK = 1 << 13
+# The work for a control character, or for CR LF. Each sequence begins with one, and nothing else
+# can make a terminal scroll, or clear a screen of 200 rows.
+_CONTROL_WORK = 1 << 5
+_CONTROLS = bytes([*range(0x20), 0x7F])
 
 
 class _Line:
     """The tasks of an event loop that wait for their turns."""
 
     def __init__(self) -> None:
-        # Those that wait longest come first: how many turns each has had, its number, its call.
+        # Who has waited longest comes first: how many turns each has had, its number, its call.
         self._waiting: list[tuple[int, int, anyio.Event]] = []
         self._numbers = itertools.count()
         self._is_called = False  # somebody has the next turn
@@ -65,7 +70,7 @@ _TURNS = ContextVar("turns", default=0)
 
 
 async def next_turn() -> None:
-    """Wait for a turn of the event loop in which no other task does a piece of paced work."""
+    """Wait for a turn of the event loop in which no other task does a piece of such work."""
     line = _LINE.get(None)
     if line is None:
         line = _Line()
@@ -99,3 +104,22 @@ async def in_turns(work: Generator[int, None, T]) -> T:
             result: T = done.value
             return result
         await turns.take(size)
+
+
+def work_of(data: bytes) -> int:
+    """Return how much work some output is for a terminal."""
+    controls = len(data) - len(data.translate(None, _CONTROLS)) - data.count(b"\r\n")
+    return len(data) + _CONTROL_WORK * controls
+
+
+def pieces(data: bytes | bytearray) -> Iterator[bytes]:
+    """Yield output in pieces, each of at most a turn's work."""
+    position = 0
+    while position < len(data):
+        piece = bytes(data[position : position + TURN_WORK])
+        work = work_of(piece)
+        while work > TURN_WORK:
+            piece = piece[: min(len(piece) * TURN_WORK // work, len(piece) * 7 // 8)]
+            work = work_of(piece)
+        yield piece
+        position += len(piece)

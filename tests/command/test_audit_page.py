@@ -14,8 +14,8 @@ from support import with_result
 from tmux_debug_mcp.viewing.audits import Record, RecordParser
 from tmux_debug_mcp.viewing.filters import PaneNames
 from tmux_debug_mcp.viewing.logs import Cast
+from tmux_debug_mcp.viewing.outputs import PlainOutput
 from tmux_debug_mcp.viewing.page import write
-from tmux_debug_mcp.viewing.table import PlainOutput
 
 from .conftest import Shell
 

@@ -19,7 +19,7 @@ from people import Person
 from support import PATIENCE_S, Gate, ask_until, wait_until
 from wire import Server
 
-from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.linux.own_process import user_name
 from tmux_debug_mcp.sockets.connection import panes_of
 
 from .conftest import PROGRAM, Shell

@@ -10,7 +10,7 @@ from toolsets import open_tabs
 from tmux_debug_mcp.errors import PaneNotFoundError, StorageError
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.logs import archive
-from tmux_debug_mcp.logs.archive import Archive, Entry
+from tmux_debug_mcp.logs.archive import Archive, IndexEntry
 from tmux_debug_mcp.logs.log import nonce_digest
 from tmux_debug_mcp.settings import Settings
 
@@ -243,7 +243,7 @@ class TestHostileDirectory:
         mark = "0123456789abcdef"
         log = here.new_log("debug-1", mark)
         log.path.write_bytes(b"out\033\\\033]7777;%s;3\a" % mark.encode())
-        pane = Entry(
+        pane = IndexEntry(
             id="debug-1",
             window="@1",
             name="n",

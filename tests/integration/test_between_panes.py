@@ -23,7 +23,7 @@ from turns import STREAMS, counted_turns, largest_turns, too_much
 
 from tmux_debug_mcp.logs import reading, searching
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.text import PaneText
+from tmux_debug_mcp.logs.pane_text import PaneText
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.turns import Turns
 

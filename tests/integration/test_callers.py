@@ -18,9 +18,9 @@ from support import RUN, Tools, call_in_session, eventually, in_process, python,
 
 from tmux_debug_mcp.audit import AuditError, AuditLog
 from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
 from tmux_debug_mcp.panes.capturing import capture_screen_rows
 from tmux_debug_mcp.panes.engine import Engine, open_engine
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tools.records import Records
@@ -395,8 +395,8 @@ def test_session_remembers_the_panes_it_was_shown_last() -> None:
     session = CallerSession()
     panes: list[Any] = [Something() for _ in range(100)]
     for pane in panes:
-        session.note(pane, Shown(1))
-    session.note(panes[50], Shown(2))
+        session.note(pane, PaneView(1))
+    session.note(panes[50], PaneView(2))
     remembered = [pane for pane in panes if session.shown(pane).cursor]
     assert len(remembered) == 64
     assert session.shown(panes[50]).cursor == 2

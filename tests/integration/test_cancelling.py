@@ -10,8 +10,8 @@ import anyio.lowlevel
 from support import PATIENCE_S, RUN, Tools, call_in_session, eventually, python, texts
 from turns import around_turns
 
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import choose
@@ -153,7 +153,7 @@ class Callers:
             locks |= {
                 f"{pane.id} lock": pane.keyboard.lock,
                 f"{pane.id} sequence": pane.keyboard.sequence,
-                f"{pane.id} turns": pane.jobs.turns,
+                f"{pane.id} turns": pane.jobs.lock,
             }
         held = [name for name, lock in locks.items() if lock.locked()]
         return held + [f"{pane.id} is watched" for pane in engine.panes if pane.subscribers]

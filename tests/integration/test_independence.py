@@ -17,8 +17,8 @@ from clocks import TIMES
 from support import PATIENCE_S, RUN, call_in_session, python, texts
 
 from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.engine import Engine, open_engine
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox

@@ -153,7 +153,7 @@ async def test_time_of_a_command_counts_from_when_its_turn_comes(
         tasks.start_soon(tabs.execute, tab, f"cat {gate}")
         await tabs.shows_foreground(tab, "cat")
         tasks.start_soon(run)
-        await eventually(lambda: pane.jobs.turns.statistics().tasks_waiting == 1)
+        await eventually(lambda: pane.jobs.lock.statistics().tasks_waiting == 1)
         begin = clock.now()
         await eventually(lambda: clock.now() > begin + timeout_s)
         assert refused == []

@@ -12,9 +12,9 @@ from tmux_debug_mcp.panes.looking.activity import (
     ActivityTracker,
     Awaits,
     Snapshot,
-    Waiting,
+    WaitKind,
     awaited,
-    prompting,
+    prompting_shell,
 )
 from tmux_debug_mcp.panes.sending import has_text_box, is_ready_for_step
 from tmux_debug_mcp.panes.shells.dialects import (
@@ -30,10 +30,12 @@ from tmux_debug_mcp.panes.watching import Moment, Need
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 SECRET = LINES._replace(echoes=False)
 EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
-READING = Snapshot(group=7, pid=7, modes=LINES, waiting=Waiting.ALONE, shell_waiting=Waiting.ALONE)
+READING = Snapshot(
+    group=7, pid=7, modes=LINES, waiting=WaitKind.ALONE, shell_waiting=WaitKind.ALONE
+)
 BASH, DASH = Shell(7, "bash", (1, 2)), Shell(7, "dash", (1, 2))
 DASH_READING = replace(READING, shell=DASH)
-OTHERS = Waiting.AMONG_OTHERS
+OTHERS = WaitKind.AMONG_OTHERS
 TIMES = Times()
 SOON = TIMES.confirm_s * 1.5
 
@@ -45,18 +47,18 @@ SOON = TIMES.confirm_s * 1.5
         (replace(READING, modes=SECRET), Awaits.HIDDEN_INPUT),
         (replace(READING, modes=EDITING), Awaits.KEYS),
         (replace(READING, modes=EDITING, asks_for_secret=True), Awaits.HIDDEN_INPUT),
-        (replace(READING, waiting=Waiting.AMONG_OTHERS), Awaits.INPUT),
-        (replace(READING, waiting=Waiting.NONE), None),
+        (replace(READING, waiting=WaitKind.AMONG_OTHERS), Awaits.INPUT),
+        (replace(READING, waiting=WaitKind.NONE), None),
         (replace(READING, modes=LINES._replace(unread_bytes=1)), None),
         (replace(READING, modes=None), None),
         (replace(READING, is_over=True), None),
-        (replace(READING, modes=EDITING, relays=True, waiting=Waiting.AMONG_OTHERS), None),
-        (replace(READING, relays=True, waiting=Waiting.AMONG_OTHERS), None),
+        (replace(READING, modes=EDITING, relays=True, waiting=WaitKind.AMONG_OTHERS), None),
+        (replace(READING, relays=True, waiting=WaitKind.AMONG_OTHERS), None),
         (replace(READING, relays=True), Awaits.INPUT),  # ssh asks whether to go on
         (replace(READING, modes=SECRET, relays=True), Awaits.HIDDEN_INPUT),
-        (replace(READING, waiting=Waiting.UNKNOWN), None),
-        (replace(READING, waiting=Waiting.UNKNOWN, modes=EDITING), None),
-        (replace(READING, waiting=Waiting.UNKNOWN, modes=SECRET), None),  # sudo sleep
+        (replace(READING, waiting=WaitKind.UNKNOWN), None),
+        (replace(READING, waiting=WaitKind.UNKNOWN, modes=EDITING), None),
+        (replace(READING, waiting=WaitKind.UNKNOWN, modes=SECRET), None),  # sudo sleep
     ],
 )
 def test_what_is_awaited_follows_from_modes_and_readers(
@@ -65,16 +67,16 @@ def test_what_is_awaited_follows_from_modes_and_readers(
     assert awaited(snapshot) is expected
 
 
-BOX = replace(READING, modes=EDITING._replace(has_signal_keys=False), waiting=Waiting.AMONG_OTHERS)
+BOX = replace(READING, modes=EDITING._replace(has_signal_keys=False), waiting=WaitKind.AMONG_OTHERS)
 
 
 @pytest.mark.parametrize(
     ("snapshot", "is_box"),
     [
         (BOX, True),
-        (replace(BOX, waiting=Waiting.ALONE), True),
-        (replace(BOX, waiting=Waiting.NONE), True),  # it is at work
-        (replace(BOX, waiting=Waiting.BYTEWISE), False),  # linenoise
+        (replace(BOX, waiting=WaitKind.ALONE), True),
+        (replace(BOX, waiting=WaitKind.NONE), True),  # it is at work
+        (replace(BOX, waiting=WaitKind.BYTEWISE), False),  # linenoise
         (replace(BOX, modes=EDITING), False),  # readline
         (replace(BOX, modes=LINES), False),
         (replace(BOX, modes=LINES._replace(has_signal_keys=False)), False),
@@ -93,13 +95,13 @@ def test_text_box_reads_every_key_itself(snapshot: Snapshot, *, is_box: bool) ->
         (replace(READING, shell=BASH, modes=EDITING), True),
         (replace(READING, shell=BASH, modes=LINES), False),  # `read x`
         (replace(READING, shell=BASH, modes=EDITING._replace(is_raw=False)), False),  # `read -n1 x`
-        (replace(READING, shell=BASH, modes=EDITING, shell_waiting=Waiting.UNKNOWN), True),
+        (replace(READING, shell=BASH, modes=EDITING, shell_waiting=WaitKind.UNKNOWN), True),
         (replace(READING, shell=DASH, modes=LINES), True),
-        (replace(DASH_READING, shell_waiting=Waiting.BYTEWISE), False),  # `read x`
+        (replace(DASH_READING, shell_waiting=WaitKind.BYTEWISE), False),  # `read x`
         # `set +m; sleep 9 & read x`
-        (replace(DASH_READING, waiting=OTHERS, shell_waiting=Waiting.BYTEWISE), False),
+        (replace(DASH_READING, waiting=OTHERS, shell_waiting=WaitKind.BYTEWISE), False),
         # A program in a command substitution, and one in the background.
-        (replace(READING, shell=BASH, modes=EDITING, shell_waiting=Waiting.NONE), False),
+        (replace(READING, shell=BASH, modes=EDITING, shell_waiting=WaitKind.NONE), False),
         (replace(READING, shell=BASH, modes=EDITING, waiting=OTHERS), True),
         (replace(READING, shell=DASH, modes=EDITING), False),
     ],
@@ -107,7 +109,7 @@ def test_text_box_reads_every_key_itself(snapshot: Snapshot, *, is_box: bool) ->
 def test_shell_is_at_its_prompt_when_its_own_editor_or_reader_waits(
     snapshot: Snapshot, *, is_prompting: bool
 ) -> None:
-    assert (prompting(snapshot) is not None) == is_prompting
+    assert (prompting_shell(snapshot) is not None) == is_prompting
 
 
 def test_one_look_is_not_enough() -> None:
@@ -135,7 +137,7 @@ def test_quiet_counts_from_when_one_began_to_look_but_a_wait_from_when_it_was_fi
 
     activity = tracker.step(READING, 9.0, since=8.9)
     assert (activity.awaits, activity.is_at_rest) == (Awaits.INPUT, True)
-    assert activity.inactive_s == activity.same_s == pytest.approx(0.1)
+    assert activity.inactive_s == activity.unchanged_s == pytest.approx(0.1)
     assert tracker.step(READING, 9.0).inactive_s == 9.0
 
 
@@ -154,9 +156,9 @@ def test_wait_for_an_answer_of_tmux_is_none_for_keys_until_tmux_has_answered() -
 
 def test_work_of_others_does_not_keep_a_reader_from_awaiting() -> None:
     tracker = ActivityTracker(TIMES)
-    tracker.step(replace(READING, waiting=Waiting.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)
+    tracker.step(replace(READING, waiting=WaitKind.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)
     activity = tracker.step(
-        replace(READING, waiting=Waiting.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON
+        replace(READING, waiting=WaitKind.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON
     )
 
     assert (activity.awaits, activity.is_at_rest) == (Awaits.INPUT, False)
@@ -198,7 +200,7 @@ def test_keys_that_are_sure_to_leave_a_trace_are_unread_before_it(before: Snapsh
 
 def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -> None:
     tracker = ActivityTracker(TIMES)
-    watching = replace(READING, modes=EDITING, waiting=Waiting.AMONG_OTHERS)
+    watching = replace(READING, modes=EDITING, waiting=WaitKind.AMONG_OTHERS)
     tracker.step(watching, 0.0)
 
     soon, later = tracker.step(watching, SOON), tracker.step(watching, TIMES.quiet_s)
@@ -207,7 +209,7 @@ def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -
     assert (later.only_awaits, later.is_at_rest) == (True, True)
 
 
-LOOP = replace(READING, modes=EDITING, waiting=Waiting.AMONG_OTHERS, sleeps_s=math.inf)
+LOOP = replace(READING, modes=EDITING, waiting=WaitKind.AMONG_OTHERS, sleeps_s=math.inf)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_work_of_other_threads_is_no_trace_of_what_a_loop_has_read() -> None:
 
 
 RAW = replace(READING, modes=EDITING)
-WORKING = replace(READING, waiting=Waiting.NONE)
+WORKING = replace(READING, waiting=WaitKind.NONE)
 UNREAD = LINES._replace(unread_bytes=3)
 
 
@@ -264,29 +266,29 @@ UNREAD = LINES._replace(unread_bytes=3)
         pytest.param(READING, WORKING, False, False, id="progress bar"),
         pytest.param(READING, replace(WORKING, modes=UNREAD), False, False, id="typed ahead"),
         pytest.param(WORKING, WORKING, False, False, id="sleep"),
-        pytest.param(RAW, replace(RAW, waiting=Waiting.NONE), False, False, id="menu at work"),
+        pytest.param(RAW, replace(RAW, waiting=WaitKind.NONE), False, False, id="menu at work"),
         pytest.param(
-            RAW, replace(RAW, waiting=Waiting.AMONG_OTHERS), False, True, id="full-screen program"
+            RAW, replace(RAW, waiting=WaitKind.AMONG_OTHERS), False, True, id="full-screen program"
         ),
         pytest.param(RAW, LOOP, True, True, id="event loop"),
         pytest.param(
-            replace(RAW, waiting=Waiting.NONE),
-            replace(RAW, waiting=Waiting.NONE),
+            replace(RAW, waiting=WaitKind.NONE),
+            replace(RAW, waiting=WaitKind.NONE),
             False,
             True,
             id="game that never waits",
         ),
         pytest.param(
-            replace(RAW, waiting=Waiting.NONE, group=6),
-            replace(RAW, waiting=Waiting.NONE),
+            replace(RAW, waiting=WaitKind.NONE, group=6),
+            replace(RAW, waiting=WaitKind.NONE),
             False,
             False,
             id="program that follows a game",
         ),
-        pytest.param(READING, replace(READING, waiting=Waiting.UNKNOWN), False, True, id="hidden"),
+        pytest.param(READING, replace(READING, waiting=WaitKind.UNKNOWN), False, True, id="hidden"),
         pytest.param(
             READING,
-            replace(READING, waiting=Waiting.UNKNOWN, modes=UNREAD),
+            replace(READING, waiting=WaitKind.UNKNOWN, modes=UNREAD),
             False,
             False,
             id="hidden, typed ahead",
@@ -389,7 +391,7 @@ class TestStopping:
         assert StopAction.SIGNAL in acts
 
     def test_shell_at_work_is_interrupted_but_not_signalled(self) -> None:
-        shell = replace(READING, shell=BASH, waiting=Waiting.NONE, shell_waiting=Waiting.NONE)
+        shell = replace(READING, shell=BASH, waiting=WaitKind.NONE, shell_waiting=WaitKind.NONE)
         for is_interrupt, expected in ((True, StopAction.SIGNAL), (False, StopAction.REFUSE)):
             plan = StopPlan(TIMES, is_interrupt=is_interrupt)
             stop(plan, shell, 0.0, is_interactive=True)
@@ -403,7 +405,7 @@ class TestStopping:
 
     def test_shell_at_its_prompt_and_program_that_has_ended_have_stopped(self) -> None:
         plan, tracker = StopPlan(TIMES, is_interrupt=True), ActivityTracker(TIMES)
-        prompt = replace(READING, shell=DASH, shell_waiting=Waiting.ALONE)
+        prompt = replace(READING, shell=DASH, shell_waiting=WaitKind.ALONE)
         acts = [stop(plan, prompt, at, tracker, is_interactive=True) for at in (0.0, SOON)]
         assert acts == [None, StopAction.END]
         assert stop(plan, Snapshot(is_over=True), 1.0) is StopAction.END

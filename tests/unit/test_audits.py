@@ -25,8 +25,8 @@ from tmux_debug_mcp.viewing.audits import (
     merged,
 )
 from tmux_debug_mcp.viewing.filters import Filter, PaneNames, time_of, tools_of
+from tmux_debug_mcp.viewing.outputs import duration, local_time
 from tmux_debug_mcp.viewing.phrases import describe
-from tmux_debug_mcp.viewing.table import duration, local_time
 from tmux_debug_mcp.vt.printable import visible, visible_json
 
 AUDIT = Path("audit.log")

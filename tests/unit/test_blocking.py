@@ -23,7 +23,7 @@ import pytest
 from support import PATIENCE_S, ask_until, wait_until
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.linux.blocking import Blocked, blocked_on
+from tmux_debug_mcp.linux.blocking import Blockage, blocked_on
 
 # All programs are started once, beside each other.
 pytestmark = pytest.mark.xdist_group("blocking")
@@ -654,7 +654,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def look(pid: int) -> Blocked | None:
+def look(pid: int) -> Blockage | None:
     return blocked_on(pid, str, partial(processes.descendants, os.getpid()))
 
 
@@ -662,7 +662,7 @@ def look(pid: int) -> Blocked | None:
 def test_program_is_blocked_on(programs: dict[str, int], name: str) -> None:
     pattern = re.compile(BLOCKED[name][1])
 
-    def is_so(blocked: Blocked | None) -> bool:
+    def is_so(blocked: Blockage | None) -> bool:
         return blocked is not None and bool(pattern.fullmatch(blocked.text))
 
     blocked = ask_until(lambda: look(programs[name]), is_so)
@@ -731,7 +731,7 @@ def test_event_loop_beside_a_process_that_hides_its_files_is_known(
             raise PermissionError
         return scandir(path)
 
-    def looked() -> Blocked | None:
+    def looked() -> Blockage | None:
         return blocked_on(pid, str, lambda: [pid, hidden])
 
     pid = programs["selects a listener, and its own pipe twice"]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.clients import agent_file, files, json_file, programs, toml_file, yaml_file
+from tmux_debug_mcp.clients import agent_file, json_file, programs, storage, toml_file, yaml_file
 from tmux_debug_mcp.clients.editing import EditError, Slot, UneditedError
 from tmux_debug_mcp.clients.table import CLIENTS, Homes
 from tmux_debug_mcp.errors import StartError
@@ -638,11 +638,11 @@ def backups_in(directory: Path) -> list[str]:
 def test_file_that_changes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{}")
-    file = files.read(path)
+    file = storage.read(path)
     path.write_text('{"a": 1}')
 
     with pytest.raises(VerbError, match="Another program"):
-        files.write(file, "{}\n", tmp_path / "backups")
+        storage.write(file, "{}\n", tmp_path / "backups")
 
     assert path.read_text() == '{"a": 1}'
     assert backups_in(tmp_path) == []
@@ -652,7 +652,7 @@ def test_backups_of_one_second_are_all_kept_in_their_order(tmp_path: Path) -> No
     path = tmp_path / "a[b].json"
     for number in range(12):
         path.write_text(str(number))
-        files.write(files.read(path), "x", tmp_path / "backups")
+        storage.write(storage.read(path), "x", tmp_path / "backups")
 
     assert backups_in(tmp_path) == [str(number) for number in range(12)]
 
@@ -660,12 +660,12 @@ def test_backups_of_one_second_are_all_kept_in_their_order(tmp_path: Path) -> No
 def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{}")
-    file = files.read(path)
+    file = storage.read(path)
     path.unlink()
     path.mkdir()
 
     with pytest.raises(VerbError):
-        files.write(file, "{}\n", tmp_path / "backups")
+        storage.write(file, "{}\n", tmp_path / "backups")
 
     assert [one for one in os.listdir(tmp_path) if one.endswith(".tmp")] == []
     assert backups_in(tmp_path) == []
@@ -674,13 +674,13 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
 def test_no_part_of_a_backup_is_left_where_the_disk_is_full(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("a" * 100)
-    file = files.read(path)
+    file = storage.read(path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
 
     try:
         with pytest.raises(VerbError, match="can't be written: File too large"):
-            files.write(file, "{}\n", tmp_path / "backups")
+            storage.write(file, "{}\n", tmp_path / "backups")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
@@ -689,7 +689,7 @@ def test_no_part_of_a_backup_is_left_where_the_disk_is_full(tmp_path: Path) -> N
 
 
 def test_terminal_is_not_sent_what_it_would_act_on() -> None:
-    text = files.diff(Path("a"), "", f"\x1b]0;x\x07\x9b1m\u202e\r\n{'y' * 1000}\n")
+    text = storage.diff(Path("a"), "", f"\x1b]0;x\x07\x9b1m\u202e\r\n{'y' * 1000}\n")
 
     assert not any(ord(one) < 32 and one != "\n" for one in text)
     assert "\x9b" not in text
@@ -700,7 +700,7 @@ def test_terminal_is_not_sent_what_it_would_act_on() -> None:
 def test_path_in_a_difference_is_whole() -> None:
     path = Path("/", "long " * 50, "settings.json")
 
-    assert f"+++ {path}\n" in files.diff(path, "", "a")
+    assert f"+++ {path}\n" in storage.diff(path, "", "a")
 
 
 def test_toml_that_is_written_is_what_python_reads() -> None:

@@ -14,7 +14,7 @@ from tmux_debug_mcp.doctor import machine
 from tmux_debug_mcp.doctor.clients import Clients, ConfiguredServer, read, refusal
 from tmux_debug_mcp.doctor.probe import Answers
 from tmux_debug_mcp.doctor.report import (
-    Verdict,
+    Severity,
     as_json,
     ok,
     plain,
@@ -86,7 +86,7 @@ class TestOptions:
     ) -> None:
         [found] = machine._options({name: "x"})
 
-        assert found.state is Verdict.WARNING
+        assert found.state is Severity.WARNING
         assert name in found.found
         assert found.advice == f"Did you mean {near}?"
 
@@ -105,7 +105,7 @@ class TestOptions:
     def test_value_that_the_server_refuses_is_a_problem(self, name: str, value: str) -> None:
         [found] = machine._options({f"TMUX_DEBUG_{name}": value})
 
-        assert found.state is Verdict.PROBLEM
+        assert found.state is Severity.PROBLEM
         assert value in found.found
 
     def test_values_that_the_server_takes_are_well(self) -> None:
@@ -119,7 +119,7 @@ class TestOptions:
         env |= {"SOCKET": "default"}
         [found] = machine._options({f"TMUX_DEBUG_{name}": value for name, value in env.items()})
 
-        assert found.state is Verdict.OK
+        assert found.state is Severity.OK
 
     def test_every_option_is_taken_in_a_command_line(self) -> None:
         words = [f"--{one.flag}" for one in OPTIONS if not one.value]
@@ -255,7 +255,7 @@ class TestConfigurations:
         [entries, [found]] = read({"HOME": str(home), "PATH": "/nonexistent"})
 
         assert entries == []
-        assert (found.name, found.state) == (client, Verdict.OK)
+        assert (found.name, found.state) == (client, Severity.OK)
         assert f"{home / file} names this server; not tried: " in found.found
         assert reason in found.found
         write(home / file, text.replace(COMMAND, "other"))
@@ -295,7 +295,7 @@ class TestConfigurations:
         [entries, [finding]] = read({"HOME": str(home), "PATH": "/nonexistent"})
 
         assert entries == []
-        assert (finding.name, finding.state) == ("cursor", Verdict.WARNING)
+        assert (finding.name, finding.state) == ("cursor", Severity.WARNING)
         assert finding.found.startswith(f"{path} {fault}")
 
     @pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 1])
@@ -378,18 +378,18 @@ class TestServer:
         ("output", "reason", "states"),
         [
             ("doctor tmux-256color 3.4 UTF-8\n", "input", {}),
-            ("doctor tmux-256color 3.4 ANSI_X3.4-1968\n", "input", {"locale": Verdict.WARNING}),
+            ("doctor tmux-256color 3.4 ANSI_X3.4-1968\n", "input", {"locale": Severity.WARNING}),
             ("doctor tmux-256color 3.4 \n", "input", {"locale": None}),
-            ("doctor tmux-256color 3.4 UTF-8\n", "timed out", {"awaits input": Verdict.WARNING}),
+            ("doctor tmux-256color 3.4 UTF-8\n", "timed out", {"awaits input": Severity.WARNING}),
         ],
     )
     def test_what_a_pane_prints_and_awaits_is_judged(
-        self, output: str, reason: str, states: dict[str, Verdict | None]
+        self, output: str, reason: str, states: dict[str, Severity | None]
     ) -> None:
         found = machine._server("/usr/bin/tmux", Answers("1", 7, 0.5, output, reason))
 
         names = ["tmux", "server start", "terminal", "locale", "awaits input"]
-        expected = dict.fromkeys(names, Verdict.OK) | states
+        expected = dict.fromkeys(names, Severity.OK) | states
         assert {one.name: one.state for one in found} == {
             name: state for name, state in expected.items() if state
         }
@@ -401,5 +401,5 @@ class TestServer:
     def test_server_that_does_not_work_is_a_problem(self, outcome: Answers | str) -> None:
         [found] = machine._server("/usr/bin/tmux", outcome)
 
-        assert found.state is Verdict.PROBLEM
+        assert found.state is Severity.PROBLEM
         assert "no such luck" in found.found or "oops" in found.found

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed, rows_without_typed
+from tmux_debug_mcp.vt.echo import Echo, Echoer, TypedText, rows_without_typed
 from tmux_debug_mcp.vt.rows import Line
 
 
-def echo_of(*texts: str, echoes: Echoes = Echoes.TERMINAL) -> Echo:
+def echo_of(*texts: str, echoes: Echoer = Echoer.TERMINAL) -> Echo:
     echo = Echo()
-    echo.expect(Typed(0, texts, echoes, 0))
+    echo.expect(TypedText(0, texts, echoes, 0))
     return echo
 
 
@@ -51,7 +51,7 @@ def test_lines_that_were_typed_are_echoed_in_their_order() -> None:
 
 
 def test_without_echo_the_same_text_is_an_answer() -> None:
-    assert echo_of("secret", echoes=Echoes.NOBODY).without([Line("secret")], []) == ["secret"]
+    assert echo_of("secret", echoes=Echoer.NOBODY).without([Line("secret")], []) == ["secret"]
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ def test_without_echo_the_same_text_is_an_answer() -> None:
 def test_program_that_reads_keys_shows_them_at_the_end_of_a_line(
     line: str, output: list[str]
 ) -> None:
-    found = echo_of("hello", echoes=Echoes.PROGRAM).without([Line(line)], [])
+    found = echo_of("hello", echoes=Echoer.PROGRAM).without([Line(line)], [])
 
     assert found == [text for text in output if text.strip()]
 
 
 def test_key_that_is_a_command_hides_nothing_of_the_answer() -> None:
-    echo = echo_of("q", echoes=Echoes.PROGRAM)
+    echo = echo_of("q", echoes=Echoer.PROGRAM)
 
     assert echo.without([], [Line("quit? yes")]) == ["quit? yes"]
 
 
 def test_line_that_a_line_editor_was_in_is_echo_and_what_it_shows_again_later() -> None:
-    echo = echo_of("make", echoes=Echoes.EDITOR)
+    echo = echo_of("make", echoes=Echoer.EDITOR)
 
     assert echo.without(
         [Line("$ make", is_edited=True, is_command=True), Line("I make it")], []
@@ -81,8 +81,8 @@ def test_line_that_a_line_editor_was_in_is_echo_and_what_it_shows_again_later() 
     assert echo.without([], [Line("$ ma", is_edited=True)]) == ["$ "]
 
 
-@pytest.mark.parametrize("echoes", [Echoes.TERMINAL, Echoes.PROGRAM])
-def test_one_of_thousands_of_lines_is_known_at_the_end_of_a_line(echoes: Echoes) -> None:
+@pytest.mark.parametrize("echoes", [Echoer.TERMINAL, Echoer.PROGRAM])
+def test_one_of_thousands_of_lines_is_known_at_the_end_of_a_line(echoes: Echoer) -> None:
     echo = echo_of(*(f"line {number}" for number in range(5000)), echoes=echoes)
 
     assert echo.without([Line("> line 3000"), Line("> line 3001"), Line("line 3000")], []) == [
@@ -91,7 +91,7 @@ def test_one_of_thousands_of_lines_is_known_at_the_end_of_a_line(echoes: Echoes)
 
 
 def test_one_of_thousands_of_lines_is_known_where_a_line_editor_shows_it() -> None:
-    echo = Echo([Typed(0, [f"line {number}" for number in range(5000)], Echoes.EDITOR, 0)])
+    echo = Echo([TypedText(0, [f"line {number}" for number in range(5000)], Echoer.EDITOR, 0)])
 
     assert (
         echo.without(
@@ -104,7 +104,7 @@ def test_one_of_thousands_of_lines_is_known_where_a_line_editor_shows_it() -> No
 
 def test_row_of_a_long_line_that_a_line_editor_has_broken_is_echo() -> None:
     text = "true " + "x" * 300 + " needle; sleep 3"
-    echo = echo_of(text, echoes=Echoes.EDITOR)
+    echo = echo_of(text, echoes=Echoer.EDITOR)
 
     lines = [
         Line("% " + text[:198], is_edited=True, is_command=True),
@@ -115,7 +115,7 @@ def test_row_of_a_long_line_that_a_line_editor_has_broken_is_echo() -> None:
 
 
 def test_many_equal_lines_that_a_line_editor_shows_take_no_time_each() -> None:
-    echo = echo_of(*["same"] * 50_000, echoes=Echoes.EDITOR)
+    echo = echo_of(*["same"] * 50_000, echoes=Echoer.EDITOR)
 
     for _ in range(100):
         assert echo.without([Line("same", is_edited=True)] * 100, []) == []

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.logs.reading import read_forward
-from tmux_debug_mcp.logs.seen import Seen, found_in, read_ends
-from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.logs.seen import SeenText, found_in, read_ends
 
 # Kinds of output that only add to the last line, by their names. Each makes one line or more, given
 # a number, which no other line has, and how long it is.
@@ -123,7 +123,7 @@ async def test_gap_of_a_wait_names_exactly_what_is_left_out(
 ) -> None:
     with log_of(b"") as log:
         text = await PaneText.since(log, 0)
-        seen = Seen(0, ())
+        seen = SeenText(0, ())
         data = output.data
         with log.path.open("ab") as file:
             for size in [*pieces, len(data)]:

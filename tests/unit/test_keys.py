@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tmux_debug_mcp.errors import KeysError, MixedKeysError
 from tmux_debug_mcp.vt.keys import (
     Protocol,
-    Requests,
+    ProtocolTracker,
     codes_of,
     depend_on_modes,
     key_name,
@@ -451,7 +451,7 @@ def test_protocol_is_the_one_that_output_asked_for_however_it_is_cut(
 ) -> None:
     data = b"text" + printed.encode() + b"more"
     for size in range(1, len(data) + 1):
-        requests = Requests()
+        requests = ProtocolTracker()
         for start in range(0, len(data), size):
             requests.feed(data[start : start + size], start)
         assert requests.protocol.value == protocol
@@ -459,7 +459,7 @@ def test_protocol_is_the_one_that_output_asked_for_however_it_is_cut(
 
 
 def test_request_is_not_joined_from_what_lies_around_lost_output() -> None:
-    requests = Requests()
+    requests = ProtocolTracker()
     requests.feed(b"\033[>", 0)
     requests.feed(b"1u", 1000)
     assert requests.protocol is Protocol.NONE

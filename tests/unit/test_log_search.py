@@ -12,9 +12,8 @@ import pytest
 from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.pacing import work_of
 from tmux_debug_mcp.logs.searching import search
-from tmux_debug_mcp.turns import TURN_WORK
+from tmux_debug_mcp.turns import TURN_WORK, work_of
 from tmux_debug_mcp.vt.transcript import Transcript
 
 

@@ -11,7 +11,7 @@ import pytest
 from own_terminals import on_terminal
 from support import ask_until
 
-from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
+from tmux_debug_mcp.panes.looking.activity import Snapshot, WaitKind
 from tmux_debug_mcp.panes.looking.snapshot import look
 
 # What programs do before their loop. `files` are what it waits for beside the terminal.
@@ -156,7 +156,7 @@ def test_loop_does_not_sleep_that_something_else_wakes(name: str) -> None:
 
 
 def waits_among_others(snapshot: Snapshot) -> bool:
-    return snapshot.waiting is Waiting.AMONG_OTHERS
+    return snapshot.waiting is WaitKind.AMONG_OTHERS
 
 
 def test_armed_timer_ends_the_sleep_of_its_loop() -> None:

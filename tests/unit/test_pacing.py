@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from turns import around_turns
 
-from tmux_debug_mcp.logs.pacing import pieces, work_of
-from tmux_debug_mcp.turns import TURN_WORK, Turns, next_turn
+from tmux_debug_mcp.turns import TURN_WORK, Turns, next_turn, pieces, work_of
 
 
 @given(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support import PATIENCE_S
 
-from tmux_debug_mcp.viewing.table import duration
+from tmux_debug_mcp.viewing.outputs import duration
 
 SCRIPT = (resources.files("tmux_debug_mcp.viewing") / "assets/page.js").read_text()
 

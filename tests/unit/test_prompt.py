@@ -14,8 +14,8 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import OutsideReaders
 from tmux_debug_mcp.panes import prompts
-from tmux_debug_mcp.panes.looking import terminal as terminal_module
-from tmux_debug_mcp.panes.looking.terminal import Terminal
+from tmux_debug_mcp.panes.looking import pane_terminal as terminal_module
+from tmux_debug_mcp.panes.looking.pane_terminal import Terminal
 from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell
 

@@ -140,11 +140,11 @@ async def test_transcript_that_goes_on_from_an_earlier_cursor_is_as_one_made_ane
     choose = random.Random(path.stem)  # noqa: S311
     for cursor in sorted(choose.randrange(log.size) for _ in range(8)):
         going_on = await transcript_from(log, cursor)
-        known, log.known = log.known, None
+        known, log.checkpoint = log.checkpoint, None
         assert known
         assert known.cursor == cursor
         anew = await transcript_from(log, cursor)
-        log.known = known
+        log.checkpoint = known
         for transcript in (going_on, anew):
             transcript.feed(log.read(cursor, log.size - cursor))
         assert going_on.text() == anew.text()

@@ -13,8 +13,8 @@ from support import abridged
 
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.logs.reading import read_forward
-from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.vt.marks import without_paths
 from tmux_debug_mcp.vt.rows import NOTE, Line, text_of
 from tmux_debug_mcp.vt.sequences import only_appends

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support import excerpt_of
 
 from tmux_debug_mcp.logs.excerpts import GAP_CHARACTERS, folded
+from tmux_debug_mcp.panes.caller_session import ShownScreen
 from tmux_debug_mcp.panes.reports import hidden_rows, screen_excerpt
-from tmux_debug_mcp.panes.sessions import ShownScreen
 from tmux_debug_mcp.vt.captured import Highlight, ScreenRows
 
 FIRST = "[row 3 is highlighted: first item]"

@@ -14,7 +14,7 @@ from staging import BLOCKED, BUSY, LINES, PROMPT, READING, SECRET, StagedPane
 from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.logs.matching import MatchReason
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
-from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot, Waiting
+from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot, WaitKind
 from tmux_debug_mcp.panes.looking.state import ended_state
 from tmux_debug_mcp.panes.prompts import AtPrompt
 from tmux_debug_mcp.panes.reports import Reason
@@ -312,10 +312,10 @@ class Given:
     def is_done(self) -> bool:
         return self.has_end_mark() and self.is_closed()
 
-    def settle(self) -> None:
+    def conclude(self) -> None:
         pass
 
-    remove = settle
+    remove = conclude
     start = code_before = None
 
 
@@ -430,7 +430,7 @@ def test_shell_that_was_replaced_is_told_when_its_pane_goes_on(
     assert rule(replace(later, now=10.6)) is Reason.REPLACED
 
 
-STARTING = replace(PROMPT, waiting=Waiting.NONE, shell_waiting=Waiting.NONE)
+STARTING = replace(PROMPT, waiting=WaitKind.NONE, shell_waiting=WaitKind.NONE)
 
 
 @pytest.mark.parametrize(
@@ -462,7 +462,7 @@ def test_shell_is_waited_for_until_it_is_at_its_prompt(
 
 
 @pytest.mark.parametrize(
-    ("is_starting", "has_children", "same_s", "waited_s", "is_worth_it"),
+    ("is_starting", "has_children", "unchanged_s", "waited_s", "is_worth_it"),
     [
         (False, False, 0.01, 0.01, True),  # on its way
         (False, False, 0.2, 0.2, False),  # quiet for longer than the patience with it
@@ -478,12 +478,12 @@ def test_shell_is_waited_for_as_long_as_it_comes(
     *,
     is_starting: bool,
     has_children: bool,
-    same_s: float,
+    unchanged_s: float,
     waited_s: float,
     is_worth_it: bool,
 ) -> None:
     rule = AtPrompt(pane, 0.05, 10.0, to_run=True)
-    activity = replace(seen(STARTING), same_s=same_s)
+    activity = replace(seen(STARTING), unchanged_s=unchanged_s)
     moment = Moment(0.0, activity=activity, takes_commands=is_starting, has_children=has_children)
     rule(moment)
     assert isinstance(rule(replace(moment, now=waited_s)), Later) is is_worth_it

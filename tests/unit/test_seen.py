@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs.excerpts import KEPT_CHARACTERS, GapNote, Part
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.seen import Frame, Seen, read_ends, read_pieces
-from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.logs.seen import Frame, SeenText, read_ends, read_pieces
 from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt.rows import NOTE, Gap, Line
 
@@ -23,7 +23,7 @@ class Reader:
     def __init__(self, log: Log, text: PaneText) -> None:
         self._log = log
         self._text = text
-        self._seen = Seen(text.position)
+        self._seen = SeenText(text.position)
 
     async def read(self, data: bytes) -> list[str]:
         """Read what the program prints; return the lines that are new."""
@@ -134,7 +134,7 @@ def test_output_that_is_gone_before_any_line_is_told_so() -> None:
 
 @pytest.mark.parametrize("draws", [False, True])
 def test_steps_keep_no_more_than_a_result_can_show_however_many_there_are(*, draws: bool) -> None:
-    seen = Seen(0)
+    seen = SeenText(0)
     for step in range(1000):
         seen.step(step * 500, [f"screen {step}"] if draws else None)
         seen.add([Line(f"line {n}", begins_at=n) for n in range(step * 500, step * 500 + 500)])
@@ -148,7 +148,7 @@ def test_steps_keep_no_more_than_a_result_can_show_however_many_there_are(*, dra
 
 
 def test_steps_with_long_and_short_answers_keep_the_short_ones_whole() -> None:
-    seen = Seen(0)
+    seen = SeenText(0)
     for step in range(30):
         seen.step(step * 10_000, None)
         count = 10 if step % 3 else 9000

@@ -22,7 +22,7 @@ from tmux_debug_mcp.panes.looking.activity import (
     ActivityTracker,
     Awaits,
     Snapshot,
-    Waiting,
+    WaitKind,
     awaited,
 )
 from tmux_debug_mcp.panes.looking.snapshot import has_run, look
@@ -199,7 +199,7 @@ def test_readers_of_other_sessions_are_not_looked_for_before_the_command_has_beg
         seen = look(terminal.leader, 0, outside=NotAsked())
 
     assert not seen.is_over
-    assert seen.waiting is Waiting.NONE
+    assert seen.waiting is WaitKind.NONE
 
 
 def test_process_that_begins_to_wait_while_others_are_searched_is_seen_by_the_second_look(
@@ -217,8 +217,8 @@ def test_process_that_begins_to_wait_while_others_are_searched_is_seen_by_the_se
                 return [pid]
 
         first = look(reading.leader, 0, outside=Outside())
-        assert first.waiting is Waiting.NONE
-        assert look(reading.leader, 0, last=first).waiting is Waiting.ALONE
+        assert first.waiting is WaitKind.NONE
+        assert look(reading.leader, 0, last=first).waiting is WaitKind.ALONE
 
 
 def test_who_has_the_terminal_is_read_after_the_processor_times(
@@ -412,4 +412,4 @@ def test_hidden_program_that_reads_no_terminal_awaits_nothing(script: str) -> No
 
 def _is_hidden_sleeper(seen: Snapshot) -> bool:
     hides_lines = seen.modes is not None and seen.modes.hides_lines
-    return hides_lines and seen.waiting is Waiting.UNKNOWN
+    return hides_lines and seen.waiting is WaitKind.UNKNOWN

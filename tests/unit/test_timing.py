@@ -82,7 +82,7 @@ def test_entries_and_notes_of_a_program_that_prints_all_day_become_rarer() -> No
     entries = 0
     for number in range(86_400 * 10):
         timing.grow(number / 10, number + 1)
-        entries += timing.entries(is_settled=False).count("\n")
+        entries += timing.entries(is_quiet=False).count("\n")
 
     assert 60_000 < entries < 110_000
     assert 16_000 < len(timing.times) <= 32_768

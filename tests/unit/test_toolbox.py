@@ -9,8 +9,8 @@ import pytest
 from support import records
 
 from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.looking.state import State, ended_state
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import READS, Answer, Outcome, Toolset, started

@@ -11,12 +11,12 @@ from clocks import VirtualClock
 from staging import BLOCKED, PROMPT, READING, SECRET, StagedPane
 
 from tmux_debug_mcp.linux.processes import Stat
-from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
+from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
+from tmux_debug_mcp.panes.looking.activity import Snapshot, WaitKind
 from tmux_debug_mcp.panes.observing import since_cursor
-from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report, Shows
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
+from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report, Selection
 from tmux_debug_mcp.panes.waiting import Conditions, observe, wait
-from tmux_debug_mcp.vt.echo import Echoes
+from tmux_debug_mcp.vt.echo import Echoer
 
 Program = Callable[[StagedPane], Awaitable[None]]
 
@@ -81,7 +81,7 @@ BLOCK = [
     Act(0.1, "> Thinking\n  esc to stop\n"),
     Act(0.1, "\033[2K\033[1A\033[2K\033[1A\033[2K\r"),
 ]
-OTHERS = replace(PROMPT, waiting=Waiting.AMONG_OTHERS, shell=None)
+OTHERS = replace(PROMPT, waiting=WaitKind.AMONG_OTHERS, shell=None)
 RULES = {
     "a server that has started is at rest when it was quiet": Rule(
         [Act(0.1, "up\n"), Act(0.2, "port 80\n", BLOCKED)],
@@ -311,7 +311,7 @@ class TestOldMatches:
             pane.print(text)
             pane.log.note_growth()
             await clock.advance(10)
-        session.note(pane, Shown(pane.log.size))
+        session.note(pane, PaneView(pane.log.size))
         pane.print(then)
         await clock.advance(2)
         async with clock.jumping():
@@ -351,7 +351,7 @@ class TestOldMatches:
     async def test_echo_of_what_was_typed_is_not_what_was_printed(
         self, pane: StagedPane, clock: VirtualClock
     ) -> None:
-        pane.echoes = Echoes.TERMINAL
+        pane.echoes = Echoer.TERMINAL
         pane.type("make; echo ready")
         old = await self.old_match(pane, clock, ["make; echo ready\n", "x\n", "ready\n", "y\n"])
         assert old == OldMatch(22.0, is_row=False, new_from=pane.log.size)
@@ -418,7 +418,7 @@ class TestSteps:
     async def test_answer_to_a_step_is_no_echo_of_one_before_it(
         self, pane: StagedPane, clock: VirtualClock
     ) -> None:
-        pane.echoes = Echoes.TERMINAL
+        pane.echoes = Echoer.TERMINAL
         acts = [Act(0, "one\nsure? "), Act(2, "\nready for <one>\n", BLOCKED)]
         report, ended_at = await self.seen(pane, clock, acts, MATCH, last=())
 
@@ -434,7 +434,7 @@ class TestSteps:
     async def test_each_step_keeps_its_share(self, pane: StagedPane, clock: VirtualClock) -> None:
         between = "".join(f"small {number}\n" for number in range(5))
         flood = "".join(f"line {number}\n" for number in range(1000))
-        conditions = replace(REST, shows=Shows(1000))
+        conditions = replace(REST, shows=Selection(1000))
         acts = [Act(0, between), Act(0.1, flood, READING)]
         report, _ = await self.seen(pane, clock, acts, conditions)
 

@@ -1,7 +1,7 @@
 """A subagent of Claude Code: a Markdown file with YAML in front, which starts the server itself.
 
 The main session's context then contains one line about it, and no tools. We write the whole file,
-and change one only if its front is as we write it; the prompt behind it may be a person's. No I/O
+and change it only if its front is as we write it; the prompt behind it may be a person's. No I/O
 but reading our prompts.
 """
 
@@ -53,7 +53,7 @@ _PROMPT, _PROMPT_OF_OTHERS = (
 
 
 def load(text: str) -> Entry:
-    """Return the server of a file that we have written, {} for an empty one."""
+    """Return the server of a file that we have written, {} for an empty file."""
     if not text.strip():
         return {}
     found = _ENTRY.search(text)
@@ -103,7 +103,7 @@ def _prompt(entry: Entry) -> str:
 
 
 def _option(entry: Entry, name: str) -> str:
-    """Return what an entry's options give for one of them, or its default."""
+    """Return what an entry's options give for the option of this name, or its default."""
     parts = split(words_of(entry))
     try:
         return str(parse(parts[1] if parts else [], {})[0][name])

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.option_checks import checked
@@ -17,7 +18,7 @@ from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
-from . import agent_file, files, programs, yaml_file
+from . import agent_file, programs, storage, yaml_file
 from .editing import EditError, Slot
 from .table import CLAUDE_CODE, CLIENTS, Homes
 
@@ -85,9 +86,11 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     Raises:
         VerbError: It can't be done. The client's file is unchanged.
     """
-    index = words.index("--") if "--" in words else len(words)
-    options = words[index + 1 :] if index < len(words) else None
-    arguments = parser_of(VERBS["config"]).parse_args(words[:index])
+    options = None
+    if "--" in words:
+        index = words.index("--")
+        words, options = words[:index], words[index + 1 :]
+    arguments = parser_of(VERBS["config"]).parse_args(words)
     if arguments.client is None:
         raise VerbError(f"Give a CLIENT: {', '.join((*CLIENTS, _NIX))}")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", arguments.name):
@@ -109,7 +112,10 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 class _Setup:
-    """A client that gets or loses the server. Without options, an entry keeps its own."""
+    """Our entry in the file of a client: shown, written or removed.
+
+    Without `options` (None), an entry keeps its own, and a new entry gets the defaults.
+    """
 
     def __init__(
         self, arguments: argparse.Namespace, options: list[str] | None, environ: Mapping[str, str]
@@ -119,7 +125,8 @@ class _Setup:
         self._environ = environ
         self._backups = state_directory(environ) / "backups"
         client = CLIENTS[arguments.client]
-        own_scopes = (_SUBAGENT, _COMMAND) if arguments.client == CLAUDE_CODE else ()
+        is_claude_code = arguments.client == CLAUDE_CODE
+        own_scopes = (_SUBAGENT, _COMMAND) if is_claude_code else ()
         scopes = [*own_scopes, *client.places]
         self._scope: str = arguments.scope or scopes[0]
         if self._scope not in scopes:
@@ -137,23 +144,22 @@ class _Setup:
             self._path = client.places[self._scope](homes)
             self._slot = Slot(client.language, (client.key, name), shape)
         self._title, self._permission = client.title, client.permission
-        self._is_rewritten_by_client = bool(own_scopes) and self._scope == "user"
+        self._is_rewritten_by_client = is_claude_code and self._scope == "user"
 
     def run(self) -> int:
-        """Do what the command line asks for, and return the exit status."""
-        given = self._arguments
-        if self._scope == _COMMAND and (given.write or given.remove):
+        arguments = self._arguments
+        if self._scope == _COMMAND and (arguments.write or arguments.remove):
             raise VerbError(
                 "--scope command only prints a line to run. Omit --write and --remove, or choose "
                 "another scope."
             )
-        if given.remove:
+        if arguments.remove:
             return self._remove()
-        if given.command:
-            program = programs.given(given.command, self._environ)
+        if arguments.command:
+            program = programs.named(arguments.command, self._environ)
         else:
             program = programs.find(sys.argv[0], sys.executable, self._environ)
-        if given.write:
+        if arguments.write:
             return self._write(program)
         self._show(program)
         return 0
@@ -168,7 +174,7 @@ class _Setup:
             return
         self._show_entry(program)
         if self._slot.language is not yaml_file:
-            _print(f"Or let config write it:\n\n{self._own_line(program)}")
+            _print(f"Or let config write it:\n\n{self._line_to_write(program)}")
         if self._is_rewritten_by_client:
             _print(f"\nClaude Code also writes to this file. Let it add the entry:\n\n{line}")
         _print_note(program)
@@ -179,12 +185,12 @@ class _Setup:
         _print(f"Put this in {self._path}{place}:\n\n{entry}")
 
     def _write(self, program: programs.Program) -> int:
-        file = self._read()
+        file = storage.read(self._path, self._project)
         before = file.text
         try:
             after = self._slot.merged(before, list(program.words), self._options)
         except EditError as error:
-            self._leave(error)
+            self._report(error)
             self._show_entry(program)
             if self._options is None and self._arguments.name in before:
                 _print("If the entry that is there has options of the server, keep them.")
@@ -197,13 +203,13 @@ class _Setup:
             _print("Claude Code also writes to this file. Check for the entry: claude mcp list")
         _print_note(program)
         name = self._arguments.name
-        who = f"Let the subagent {name} do this: " * (self._scope == _SUBAGENT)
+        who = f"Let the subagent {name} do this: " if self._scope == _SUBAGENT else ""
         _print(f"Restart {self._title}, then ask it:\n\n{who}{_FIRST_TASK}")
         _print(f"\n{self._permission.format(name)} To check the entry: {own_command()} doctor")
         return 0
 
     def _remove(self) -> int:
-        file = self._read()
+        file = storage.read(self._path, self._project)
         before = file.text
         if self._arguments.name not in before:
             return self._have_nothing_to_remove()
@@ -211,7 +217,7 @@ class _Setup:
             entry = self._slot.entry(before)
             after = self._slot.removed(before)
         except EditError as error:
-            self._leave(error)
+            self._report(error)
             what = "the file" if self._scope == _SUBAGENT else f"{'.'.join(self._slot.keys)} from"
             _print(f"If you no longer want the entry, remove {what} {self._path}.")
             return _BY_HAND
@@ -220,44 +226,44 @@ class _Setup:
         if after:
             self._replace(file, after)
             return 0
+        # A file as we write it needs no backup.
         is_as_written = before == self._slot.language.put("", self._slot.keys, entry)
-        backup = files.delete(file, None if is_as_written else self._backups)
-        kept = f" A backup is in {backup}." if backup else ""
-        _print(f"Deleted {self._path}, which contained nothing else.{kept}")
+        backup = storage.delete(file, None if is_as_written else self._backups)
+        _print(f"Deleted {self._path}, which contained nothing else.{_where(backup)}")
         return 0
 
     def _have_nothing_to_remove(self) -> int:
         _print(f"{self._path} has no entry '{self._arguments.name}'. Nothing was changed.")
         return 0
 
-    def _leave(self, error: EditError) -> None:
-        """Say why the file is left as it is, and what to do."""
+    def _report(self, error: EditError) -> None:
         place = f":{error.line}:{error.column}" if error.line else ""
         text = f"{self._path}{place} {error.reason}. Nothing was changed."
         sys.stdout.flush()
         sys.stderr.write(f"tmux-debug: {visible(text)}\n")
 
-    def _read(self) -> files.File:
-        return files.read(self._path, self._project)
+    def _replace(self, file: storage.File, text: str) -> None:
+        backup = storage.write(file, text, self._backups)
+        sys.stdout.write(storage.diff(self._path, file.text, text))
+        _print(f"\nWrote {self._path}.{_where(backup)}")
 
-    def _replace(self, file: files.File, text: str) -> None:
-        backup = files.write(file, text, self._backups)
-        sys.stdout.write(files.diff(self._path, file.text, text))
-        kept = f" A backup is in {backup}." if backup else ""
-        _print(f"\nWrote {self._path}.{kept}")
-
-    def _own_line(self, program: programs.Program) -> str:
-        given = self._arguments
+    def _line_to_write(self, program: programs.Program) -> str:
+        """Return the command that writes the entry as this command shows it."""
+        arguments = self._arguments
         # A launcher such as uvx knows only the server's program, which has this verb, too.
         is_launched = len(program.words) > 1
-        this = own_program(is_for_here=True)
-        words = [*(program.words if is_launched else (this,)), "config", given.client]
-        words += ["--scope", given.scope] if given.scope else []
-        words += ["--name", given.name] if given.name != _NAME else []
-        words += ["--command", given.command] if given.command else []
+        this = program.words if is_launched else (own_program(is_for_here=True),)
+        words = [*this, "config", arguments.client]
+        words += ["--scope", arguments.scope] if arguments.scope else []
+        words += ["--name", arguments.name] if arguments.name != _NAME else []
+        words += ["--command", arguments.command] if arguments.command else []
         words += ["--write"]
         words += ["--", *self._options] if self._options is not None else []
         return shlex.join(words)
+
+
+def _where(backup: Path | None) -> str:
+    return f" A backup is in {backup}." if backup else ""
 
 
 def _print_note(program: programs.Program) -> None:

@@ -43,11 +43,11 @@ class Language(Protocol):
     """A language of files: a module such as `json_file`.
 
     `load` takes time in proportion to the text. `put` and `remove` take a text that `load` has
-    read, and may return one with an error. `remove` also removes objects that are then empty.
+    read, and may return a text with an error. `remove` also removes objects that are then empty.
     """
 
     def load(self, text: str) -> Entry:
-        """Return the value of a text, {} for an empty one."""
+        """Return the value of a text, {} for an empty text."""
 
     def put(self, text: str, keys: Keys, value: Any) -> str:  # noqa: ANN401
         """Return the text with a value at keys."""
@@ -60,8 +60,8 @@ class Language(Protocol):
 class Slot:
     """Where our entry is in a file: its language, the keys that lead to the entry, and its look.
 
-    `shape` returns the entry that starts a command. A new one has the `defaults` as options, unless
-    others are given.
+    `shape` returns the entry that starts a command. A new entry has the `defaults` as options,
+    unless the caller gives options.
     """
 
     language: Language

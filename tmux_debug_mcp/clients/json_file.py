@@ -25,7 +25,7 @@ class _Member:
 
 
 def load(text: str) -> Entry:
-    """Return the value of a text, {} for an empty one."""
+    """Return the value of a text, {} for an empty text."""
     if not text.strip():
         return {}
     try:
@@ -93,7 +93,6 @@ def _inserted(text: str, at: int, members: dict[str, _Member], key: str, value: 
 
 
 def _members(text: str, at: int) -> dict[str, _Member]:
-    """Return the members of the object that begins at a place in valid JSON."""
     members: dict[str, _Member] = {}
     at = _skipped(text, at + 1)
     while text[at] != "}":
@@ -141,7 +140,6 @@ def _nested(keys: Keys, value: object) -> object:
 
 
 def _indentation(text: str, at: int) -> str:
-    """Return the blanks at the beginning of the line at a place."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip())]
 

@@ -80,9 +80,10 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
     """
     path = environ.get("PATH")
     caller = started_as if "/" in started_as else shutil.which(started_as, path=path)
-    beside = [os.path.join(os.path.dirname(one), NAME) for one in (caller, interpreter) if one]
+    known = filter(None, (caller, interpreter))
+    beside = [os.path.join(os.path.dirname(program), NAME) for program in known]
     candidates = map(os.path.abspath, [*beside, shutil.which(NAME, path=path) or NAME])
-    found = next((one for one in candidates if os.access(one, os.X_OK)), None)
+    found = next((program for program in candidates if os.access(program, os.X_OK)), None)
     if found is None:
         raise VerbError(f"No {NAME} next to this program or on PATH. Give its path with --command.")
     launcher = _launcher(found)
@@ -101,7 +102,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
     return Program((found,), note)
 
 
-def given(command: str, environ: Mapping[str, str]) -> Program:
+def named(command: str, environ: Mapping[str, str]) -> Program:
     """Return the command that a person names, by its path or its name on PATH."""
     found = shutil.which(os.path.expanduser(command), path=environ.get("PATH"))
     if found is None:
@@ -113,7 +114,7 @@ def given(command: str, environ: Mapping[str, str]) -> Program:
 
 
 def _launcher(program: str) -> tuple[str, ...]:
-    """Return the command for a program in a cache of uv or pipx, () for an installed one."""
+    """Return the command for a program in a cache of uv or pipx, () for an installed program."""
     found = _IN_CACHE_OF_UV.fullmatch(program)
     if found and os.path.exists(f"{found[1]}/CACHEDIR.TAG"):
         start, flag = ["uvx"], "--from"

@@ -35,13 +35,13 @@ class Homes:
     @property
     def config(self) -> Path:
         """The base of configuration files. Source: XDG Base Directory Specification."""
-        given = self.environ.get("XDG_CONFIG_HOME", "")
-        return Path(given) if os.path.isabs(given) else self.home / ".config"
+        path = self.environ.get("XDG_CONFIG_HOME", "")
+        return Path(path) if os.path.isabs(path) else self.home / ".config"
 
     def of(self, variable: str, default: str) -> Path:
-        """Return the directory that a variable names, or the default one in the home directory."""
-        given = self.environ.get(variable, "")
-        return Path(os.path.abspath(given)) if given else self.home / default
+        """Return the directory that a variable names, or else this one in the home directory."""
+        path = self.environ.get(variable, "")
+        return Path(os.path.abspath(path)) if path else self.home / default
 
     @property
     def agents(self) -> Path:
@@ -97,7 +97,7 @@ class Client:
         language: The language of its files.
         key: The key of the object that contains its servers.
         shape: Returns the entry of a server of this name that starts a command.
-        others: Returns what it reads besides the files in `places`.
+        more_files: Returns what it reads besides the files in `places`.
         permission: How a user allows the tools of a server of the name `{}`.
     """
 
@@ -107,7 +107,7 @@ class Client:
     language: Language = json_file
     key: str = "mcpServers"
     shape: Callable[[str, list[str]], Entry] = _typed
-    others: Callable[[Homes], list[ConfigFile]] = lambda _: []
+    more_files: Callable[[Homes], list[ConfigFile]] = lambda _: []
     permission: str = "{} may have to be allowed there."
 
     def sources(self, homes: Homes) -> list[ConfigFile]:
@@ -117,7 +117,7 @@ class Client:
             for scope, place in self.places.items()
         ]
         unique: dict[tuple[object, ...], ConfigFile] = {}
-        for source in (*found, *self.others(homes)):
+        for source in (*found, *self.more_files(homes)):
             unique.setdefault((source.path, source.keys), source)
         return list(unique.values())
 
@@ -126,14 +126,14 @@ def _claude_user(homes: Homes) -> Path:
     return homes.of("CLAUDE_CONFIG_DIR", "") / ".claude.json"
 
 
-def _others_of_claude(homes: Homes) -> list[ConfigFile]:
+def _more_files_of_claude(homes: Homes) -> list[ConfigFile]:
     keys = ("projects", str(homes.project), "mcpServers")
     of_project = ConfigFile(_claude_user(homes), json_file, keys)
     agents = sorted(homes.agents.glob("*.md"))
     return [of_project, *(ConfigFile(path, agent_file, ("mcpServers",)) for path in agents)]
 
 
-def _others_of_opencode(homes: Homes) -> list[ConfigFile]:
+def _more_files_of_opencode(homes: Homes) -> list[ConfigFile]:
     # It reads these besides those with comments.
     return [
         ConfigFile(homes.config / "opencode/opencode.json", json_file, ("mcp",)),
@@ -156,7 +156,7 @@ CLIENTS = {
         "claude",
         # The scopes subagent and command are not in this table.
         {"user": _claude_user, "project": lambda homes: homes.project / ".mcp.json"},
-        others=_others_of_claude,
+        more_files=_more_files_of_claude,
         permission=(
             "Claude Code asks before it uses a tool. To allow them all, add mcp__{} to "
             "permissions.allow in ~/.claude/settings.json."
@@ -199,7 +199,7 @@ CLIENTS = {
         },
         key="mcp",
         shape=_opencode,
-        others=_others_of_opencode,
+        more_files=_more_files_of_opencode,
         permission="OpenCode allows the tools of {} unless your permissions say otherwise.",
     ),
     "vscode": Client(

@@ -1,6 +1,6 @@
-"""TOML: appends a table of ours, and changes and removes one whose values have a line each. No I/O.
+"""TOML: our table is appended, and changed or removed if each of its values has a line. No I/O.
 
-Any other form is left to the person. We know of no library that keeps the comments behind a table
+Any other form is left to the person. We know of no library that keeps the comments after a table
 that it removes, and that takes time in proportion to the text.
 """
 
@@ -35,48 +35,57 @@ def load(text: str) -> Entry:
 
 def put(text: str, keys: Keys, value: object) -> str:
     """Return the text with a table at its end, or with another value of a key in our table."""
-    end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+    newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
     if isinstance(value, dict):
-        start = text if not text or text.endswith("\n") else text + end
-        start += end if start.strip() else ""
-        values = (_line(key, one) for key, one in value.items())
-        return start + "".join(f"{line}{end}" for line in (_header(keys), *values))
+        if text and not text.endswith("\n"):
+            text += newline
+        if text.strip():
+            text += newline
+        new = (_header(keys), *(_line(key, member) for key, member in value.items()))
+        return text + "".join(f"{line}{newline}" for line in new)
     *table, key = keys
+    own_line = _line(key, value) + newline
     lines = text.splitlines(keepends=True)
-    first = _place(lines, tuple(table)) + 1
-    own = takewhile(lambda line: not line.lstrip().startswith("["), lines[first:])
-    places = [place for place, line in enumerate(own, first) if key in _value(line)]
-    # A new key follows the first one, the command.
-    place, behind = (places[0], places[0] + 1) if places else (first + 1, first + 1)
-    lines[place:behind] = [_line(key, value) + end]
+    first = _header_number(lines, tuple(table)) + 1
+    table_lines = takewhile(lambda line: not _begins_table(line), lines[first:])
+    present = [number for number, line in enumerate(table_lines, first) if key in _value(line)]
+    if present:
+        lines[present[0]] = own_line
+    else:
+        lines.insert(first + 1, own_line)  # after the command
     return "".join(lines)
 
 
 def remove(text: str, keys: Keys, value: Entry) -> str:
     """Return the text without our table and those in it, and without empty lines before them."""
     lines = text.splitlines(keepends=True)
-    start = _place(lines, keys)
-    own: Entry = {}
+    start = _header_number(lines, keys)
     end = start + 1
-    while end < len(lines) and not lines[end].lstrip().startswith("[") and _value(lines[end]):
+    own: Entry = {}
+    while end < len(lines) and not _begins_table(lines[end]) and _value(lines[end]):
         own |= _value(lines[end])
         end += 1
-    is_apart = end == len(lines) or not lines[end].strip()
-    if start and not lines[start - 1].strip() and is_apart:
+    has_gap_after = end == len(lines) or not lines[end].strip()
+    if start and not lines[start - 1].strip() and has_gap_after:
         start -= 1
     text = "".join(lines[:start] + lines[end:])
+    # What is not in the lines of our table has a table of its own, such as `env`.
     for key, member in value.items():
         if key not in own and isinstance(member, dict):
             text = remove(text, (*keys, key), member)
     return text
 
 
-def _place(lines: list[str], table: Keys) -> int:
-    """Return the number of the line with a table's header."""
-    places = [place for place, line in enumerate(lines) if line.strip() == _header(table)]
-    if len(places) != 1:
+def _header_number(lines: list[str], table: Keys) -> int:
+    """Return the number of the line with a table's header; EditError unless there is one."""
+    numbers = [number for number, line in enumerate(lines) if line.strip() == _header(table)]
+    if len(numbers) != 1:
         raise EditError("has our table in another form than config writes")
-    return places[0]
+    return numbers[0]
+
+
+def _begins_table(line: str) -> bool:
+    return line.lstrip().startswith("[")
 
 
 def _header(table: Keys) -> str:
@@ -97,6 +106,6 @@ def _value(line: str) -> Entry:
 
 
 def _float(text: str) -> float:
-    """Return the value of a float. No two NaNs are equal, but lists of the same one are."""
+    """Return the value of a float: for any NaN the same object, so that lists of it are equal."""
     value = float(text)
     return math.nan if math.isnan(value) else value

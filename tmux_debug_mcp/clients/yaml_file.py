@@ -42,4 +42,6 @@ def scalar(value: object) -> str:
     Source: YAML 1.2.2, 5.7, escaped characters.
     """
     text = json.dumps(value, ensure_ascii=False)
-    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in text)
+    return "".join(
+        character if character.isprintable() else f"\\U{ord(character):08x}" for character in text
+    )

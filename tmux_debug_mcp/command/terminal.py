@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.linux.own_process import user_name
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.vt.printable import visible

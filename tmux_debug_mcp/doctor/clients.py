@@ -16,14 +16,14 @@ from typing import Any
 
 from tmux_debug_mcp.clients import programs
 from tmux_debug_mcp.clients.editing import EditError, UneditedError
-from tmux_debug_mcp.clients.files import read_data, text_of
+from tmux_debug_mcp.clients.storage import read_data, text_of
 from tmux_debug_mcp.clients.table import CLIENTS, ConfigFile, Homes
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.option_checks import checked
 from tmux_debug_mcp.options import OPTIONS, OptionError, parse_all
 
 from .probe import Answers, Complaint, Trial, environment
-from .report import Finding, Verdict, ok, problem, shown, warning
+from .report import Finding, Severity, ok, problem, shown, warning
 
 _NAME = "tmux-debug"
 _SET_UP = "To give it this server: tmux-debug config CLIENT --write"
@@ -88,15 +88,15 @@ class Clients:
         found = [*self.findings]
         for ((words, _), entries), outcome in zip(self._commands.items(), outcomes, strict=True):
             if isinstance(outcome, Complaint) and outcome == own:
-                state, advice = Verdict.OK, ""
+                state, advice = Severity.OK, ""
                 text = "can be judged only when a server works here"
             elif isinstance(outcome, str):
-                state, text = Verdict.PROBLEM, f"does not work. {outcome}"
+                state, text = Severity.PROBLEM, f"does not work. {outcome}"
                 advice = f"See what it says: {shlex.join(words)} </dev/null"
             else:
-                state, advice = Verdict.OK, ""
+                state, advice = Severity.OK, ""
                 text = f"works: version {outcome.version}, {outcome.tools} tools"
-            found += [Finding(one.client, state, f"{one} {text}", advice) for one in entries]
+            found += [Finding(entry.client, state, f"{entry} {text}", advice) for entry in entries]
         return sorted(found, key=lambda finding: finding.name)
 
 
@@ -124,9 +124,9 @@ def read(environ: Mapping[str, str]) -> tuple[list[ConfiguredServer], list[Findi
         program = shutil.which(name, path=environ.get("PATH"))
         if program and not own:
             text = f"{program}, not set up for this server"
-            found.append(Finding(name, Verdict.OK, text, _SET_UP))
-        entries += [one for one in own if isinstance(one, ConfiguredServer)]
-        found += [one for one in own if isinstance(one, Finding)]
+            found.append(Finding(name, Severity.OK, text, _SET_UP))
+        entries += [result for result in own if isinstance(result, ConfiguredServer)]
+        found += [result for result in own if isinstance(result, Finding)]
     return entries, found
 
 
@@ -174,9 +174,9 @@ def _entries(client: str, source: ConfigFile, servers: Any) -> Iterator[Configur
             continue
         env: dict[str, str] = {}
         for key in ("env", "envs", "environment"):
-            given = facts.get(key)
-            if isinstance(given, dict):
-                env |= {str(variable): str(value) for variable, value in given.items()}
+            variables = facts.get(key)
+            if isinstance(variables, dict):
+                env |= {str(variable): str(value) for variable, value in variables.items()}
         is_enabled = facts.get("enabled", True) is not False and facts.get("disabled") is not True
         yield ConfiguredServer(client, source, name, tuple(words), env, is_enabled)
 

@@ -12,7 +12,7 @@ from tmux_debug_mcp.settings import duration_s
 from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
-from .report import Verdict, as_json, show, worst
+from .report import Severity, as_json, show, worst
 
 _TIMEOUT_S = 10.0
 _INTERRUPTED = 130
@@ -53,7 +53,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         sys.stdout.write(as_json(findings))
     else:
         show(findings, sys.stdout, environ)
-    return int(worst(findings) is Verdict.PROBLEM)
+    return int(worst(findings) is Severity.PROBLEM)
 
 
 @contextlib.contextmanager

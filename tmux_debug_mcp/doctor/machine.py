@@ -1,6 +1,6 @@
 """All findings: the package, tmux, a server that is really started, options, and the clients.
 
-Whatever a server refuses by itself is not checked here: the one that is started says it.
+Whatever a server refuses by itself is not checked here: the started server says it.
 """
 
 import os
@@ -74,7 +74,6 @@ def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Findin
 
 
 def _package(environ: Mapping[str, str]) -> list[Finding]:
-    """Return which package this is, in which Python."""
     text = f"{__version__} in {shown(Path(tmux_debug_mcp.__file__).parent)}"
     python = ok("python", f"{platform.python_version()}, {sys.executable}")
     on_path = shutil.which(_PROGRAM, path=environ.get("PATH"))
@@ -115,7 +114,6 @@ def _missing(tmux: str, environ: Mapping[str, str]) -> Finding:
 
 
 def _server(tmux: str, outcome: Answers | str) -> list[Finding]:
-    """Return the findings about a server of ours, and about what its pane printed."""
     advice = f"See what it says: {own_command()} demo"
     if isinstance(outcome, str):
         return [problem(_START, f"A server does not work here. {outcome}", advice)]
@@ -161,7 +159,7 @@ def _locale(charmap: str) -> list[Finding]:
 
 
 def _awaits(*, is_seen: bool) -> Finding:
-    """Return whether we can see that a program in a pane awaits input, as one did."""
+    """Return whether we have seen that a program in a pane awaits input."""
     name = "awaits input"
     if is_seen:
         return ok(name, "can tell when programs wait for input")

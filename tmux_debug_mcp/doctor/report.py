@@ -14,7 +14,7 @@ from tmux_debug_mcp.viewing.columns import BOLD, BOLD_RED, CYAN, GREEN, YELLOW, 
 from tmux_debug_mcp.vt.printable import visible
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """What a finding means for the server, from the best to the worst."""
 
     OK = "ok"
@@ -35,24 +35,24 @@ class Finding:
     """
 
     name: str
-    state: Verdict
+    state: Severity
     found: str
     advice: str = ""
 
 
 def ok(name: str, found: str) -> Finding:
     """Return a finding that all is well."""
-    return Finding(name, Verdict.OK, found)
+    return Finding(name, Severity.OK, found)
 
 
 def warning(name: str, found: str, advice: str) -> Finding:
     """Return a finding about something that the server works without."""
-    return Finding(name, Verdict.WARNING, found, advice)
+    return Finding(name, Severity.WARNING, found, advice)
 
 
 def problem(name: str, found: str, advice: str) -> Finding:
     """Return a finding about something that the server does not work without."""
-    return Finding(name, Verdict.PROBLEM, found, advice)
+    return Finding(name, Severity.PROBLEM, found, advice)
 
 
 def shown(path: Path) -> str:
@@ -62,9 +62,9 @@ def shown(path: Path) -> str:
     return f"~{text.removeprefix(home)}" if text.startswith(f"{home}/") else text
 
 
-_ORDER = tuple(Verdict)
-_MARKS = {Verdict.OK: "✓", Verdict.WARNING: "!", Verdict.PROBLEM: "✗"}
-_STYLES = {Verdict.OK: GREEN, Verdict.WARNING: YELLOW, Verdict.PROBLEM: BOLD_RED}
+_ORDER = tuple(Severity)
+_MARKS = {Severity.OK: "✓", Severity.WARNING: "!", Severity.PROBLEM: "✗"}
+_STYLES = {Severity.OK: GREEN, Severity.WARNING: YELLOW, Severity.PROBLEM: BOLD_RED}
 _NAME_COLUMNS = 17
 # Beyond this, lines are hard to read.
 _MAX_COLUMNS = 100
@@ -74,7 +74,7 @@ _MAX_CHARACTERS = 600
 
 def as_json(findings: Sequence[Finding]) -> str:
     """Return a JSON list of objects, in ASCII: `name`, `state`, `found` and `advice`."""
-    return json.dumps([asdict(one) for one in findings], indent=2) + "\n"
+    return json.dumps([asdict(finding) for finding in findings], indent=2) + "\n"
 
 
 def show(findings: Sequence[Finding], out: TextIO, environ: Mapping[str, str]) -> None:
@@ -84,30 +84,32 @@ def show(findings: Sequence[Finding], out: TextIO, environ: Mapping[str, str]) -
     """
     ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.state))
     if not out.isatty():
-        for one in ordered:
-            out.write(f"{one.state:<8} {plain(one.name)}: {plain(one.found)}\n")
-            if one.advice:
-                out.write(f"{'':<8} -> {plain(one.advice)}\n")
+        for finding in ordered:
+            out.write(f"{finding.state:<8} {plain(finding.name)}: {plain(finding.found)}\n")
+            if finding.advice:
+                out.write(f"{'':<8} -> {plain(finding.advice)}\n")
         out.write(f"{verdict(findings)}\n")
         return
     is_plain = not has_styles(environ)
     is_unicode = (out.encoding or "utf-8").lower().startswith("utf")
     columns = min(shutil.get_terminal_size().columns, _MAX_COLUMNS)
     widths = [1, _NAME_COLUMNS, max(1, columns - _NAME_COLUMNS - 3)]
-    for one in ordered:
-        mark, arrow = (_MARKS[one.state], "→") if is_unicode else (one.state[:1], "->")
-        name = (plain(one.name), "" if one.state is Verdict.OK else BOLD)
-        found = [(plain(one.found), "")]
-        if one.advice:
-            found.append((f"\n{arrow} {plain(one.advice)}", CYAN))
-        out.write(row([[(mark, _STYLES[one.state])], [name], found], widths, 1, is_plain=is_plain))
+    for finding in ordered:
+        mark, arrow = (_MARKS[finding.state], "→") if is_unicode else (finding.state[:1], "->")
+        name = (plain(finding.name), "" if finding.state is Severity.OK else BOLD)
+        found = [(plain(finding.found), "")]
+        if finding.advice:
+            found.append((f"\n{arrow} {plain(finding.advice)}", CYAN))
+        out.write(
+            row([[(mark, _STYLES[finding.state])], [name], found], widths, 1, is_plain=is_plain)
+        )
     last = [(verdict(findings), _STYLES[worst(findings)])]
     out.write("\n" + row([last], [columns], 1, is_plain=is_plain))
 
 
-def worst(findings: Sequence[Finding]) -> Verdict:
+def worst(findings: Sequence[Finding]) -> Severity:
     """Return the worst of all states; `OK` for no findings."""
-    return max((one.state for one in findings), key=_ORDER.index, default=Verdict.OK)
+    return max((finding.state for finding in findings), key=_ORDER.index, default=Severity.OK)
 
 
 def verdict(findings: Sequence[Finding]) -> str:
@@ -115,12 +117,12 @@ def verdict(findings: Sequence[Finding]) -> str:
     counts = Counter(finding.state for finding in findings)
     problems, warnings = (
         f"{counts[state]} {state}{'s' if counts[state] > 1 else ''}"
-        for state in (Verdict.PROBLEM, Verdict.WARNING)
+        for state in (Severity.PROBLEM, Severity.WARNING)
     )
-    if counts[Verdict.PROBLEM]:
-        also = f" and {warnings}" if counts[Verdict.WARNING] else ""
+    if counts[Severity.PROBLEM]:
+        also = f" and {warnings}" if counts[Severity.WARNING] else ""
         return f"{problems}{also}: tmux-debug-mcp does not work here yet."
-    if counts[Verdict.WARNING]:
+    if counts[Severity.WARNING]:
         return f"tmux-debug-mcp works here, with {warnings}."
     return "tmux-debug-mcp works here."
 

@@ -2,15 +2,15 @@
 
 The words follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. If only the
 process itself has the other end of a pipe or a socket, they say so, since nobody else can end such
-a wait. If one other process of the pane has it, perhaps with descendants, they name that one, and
-what it is blocked on. Nothing is guessed: there are no words for what runs, what is hidden from us
-and what we don't know.
+a wait. If a single other process of the pane has it, perhaps with descendants, they name that
+process, and what it is blocked on. Nothing is guessed: there are no words for what runs, what is
+hidden from us and what we don't know.
 
 A program merely waits if that is usual: time, a signal, a request or a change ends it, as in a
 server that accepts. So does one that waits for such a program. Others are blocked.
 
 - A program that waits for its only child is blocked on what the child is blocked on.
-- Of several threads, the main one decides. While it waits for the others, on a lock or its own
+- Of several threads, the main thread decides. While it waits for the others, on a lock or its own
   event, they decide, if all that do something else do the same. While it only accepts, as in a
   server, threads decide that wait for another server, to write, or for the lock of a file.
 - What is read here may change meanwhile, so the calls of all threads are read again at the end.
@@ -105,7 +105,7 @@ _LIVING = 0xFFFFFFFF & ~(1 << 6)
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class Blockage:
     """What a program is blocked on, or merely waits for.
 
     Attributes:
@@ -180,7 +180,7 @@ def blocked_on(
     *,
     is_for_group: bool = False,
     is_inside: bool = False,
-) -> Blocked | None:
+) -> Blockage | None:
     """Return what a process is blocked on, None if it runs or if we can't be sure.
 
     Args:
@@ -198,7 +198,7 @@ def blocked_on(
         return None
     spent = [(thread, seen) for thread, (_, seen) in look.calls.items()]
     is_usual = _Fact.USUAL in wait.facts
-    return Blocked(wait.text, is_usual, frozenset(look.groups), (*spent, *look.stopped.items()))
+    return Blockage(wait.text, is_usual, frozenset(look.groups), (*spent, *look.stopped.items()))
 
 
 def _plain_wait(text: str) -> _Wait:
@@ -270,7 +270,7 @@ class _Look:
         if not _has_64_bits(pid):  # its calls have other numbers
             raise _UnknownError
         threads = self._read_calls(pid)
-        names = {one: self.calls[pid, one][0].name for one in threads}
+        names = {thread: self.calls[pid, thread][0].name for thread in threads}
         if str(pid) not in names:  # the main thread may end before the others
             raise _UnknownError
         # What the main thread does, unless it waits for others.
@@ -279,14 +279,14 @@ class _Look:
             return self._threads_of_a_server(pid, names, depth) or main
         if main and _Fact.OWN_EVENT not in main.facts:
             return self._or_children(pid, main, depth)
-        busy = [one for one, name in names.items() if name != "futex"]
-        waits = {self._call(pid, one, depth) for one in busy}
+        busy = [thread for thread, name in names.items() if name != "futex"]
+        waits = {self._call(pid, thread, depth) for thread in busy}
         waits = {wait for wait in waits if _Fact.OWN_EVENT not in wait.facts}
         if len(waits) == 1:
-            [other] = waits
-            if _Fact.CHILD in other.facts:
-                return other
-            return _Wait(f"a thread {other.text}", other.facts & _Fact.USUAL, other.ends)
+            [wait] = waits
+            if _Fact.CHILD in wait.facts:
+                return wait
+            return _Wait(f"a thread {wait.text}", wait.facts & _Fact.USUAL, wait.ends)
         if main:
             children = _awaited_children(pid)
             return self._any_child(pid, children, depth) if children else main
@@ -302,14 +302,14 @@ class _Look:
             return wait
         before = dict(self.calls), set(self.groups), dict(self.stopped)
         try:
-            other = self._any_child(pid, children, depth)
+            for_child = self._any_child(pid, children, depth)
         except _UnknownError:
             self.calls, self.groups, self.stopped = before
             return wait
-        return _Wait(f"{wait.text} or {other.text}", other.facts & _Fact.USUAL)
+        return _Wait(f"{wait.text} or {for_child.text}", for_child.facts & _Fact.USUAL)
 
     def _threads_of_a_server(self, pid: int, names: Mapping[str, str], depth: int) -> _Wait | None:
-        """Return what threads beside the main one wait for, if it is more than a request."""
+        """Return what threads beside the main thread wait for, if it is more than a request."""
         texts = []
         for thread, name in names.items():
             if name == "futex" or thread == str(pid):
@@ -357,7 +357,7 @@ class _Look:
 
     def _locks(self, pid: int, threads: Sequence[str]) -> str:
         """Return what a process waits for if all its threads wait for locks or their own events."""
-        ways = [self.calls[pid, one][0] for one in threads]
+        ways = [self.calls[pid, thread][0] for thread in threads]
         waits = [call.arguments for call in ways if call.name == "futex"]
         if any(wait[1] & calls.FUTEX_COMMANDS not in _FUTEX_WAITS for wait in waits):
             raise _UnknownError
@@ -386,7 +386,7 @@ class _Look:
             return files.connect(arguments[0])
         if name in calls.FILE_WAITS:
             files.check_number()
-            waited = calls.awaited(pid, thread, self.calls[pid, thread][0]) or calls.Awaited()
+            waited = calls.awaited(pid, thread, self.calls[pid, thread][0]) or calls.WakeCondition()
             return files.among([*waited.files], has_timeout=waited.timeout_s < math.inf)
         if name == "flock" or (name == "fcntl" and arguments[1] in _LOCKING):
             return files.lock(arguments[0])
@@ -394,7 +394,7 @@ class _Look:
             return files.open(name, arguments)
         raise _UnknownError
 
-    def other(self, about: processes.Stat, depth: int) -> _Wait | None:
+    def other_end(self, about: processes.Stat, depth: int) -> _Wait | None:
         """Return what keeps a process that has the other end of a pipe.
 
         None if nothing does, if we don't know, or if it was looked at already.
@@ -444,7 +444,6 @@ class _Look:
         return self._any_child(pid, children, depth)
 
     def _any_child(self, pid: int, children: Sequence[int], depth: int) -> _Wait:
-        """Return what a process that waits for one of these children is blocked on."""
         if len(children) == 1:
             return self.child(children[0], depth)
         waits = [self.child(child, depth) for child in children]  # none may run
@@ -464,7 +463,7 @@ class _Look:
         return _Wait(text, _Fact.CHILD | _usual_of(waits))
 
     def child(self, pid: int, depth: int = 0) -> _Wait:
-        """Return what a process that waits for this one is blocked on."""
+        """Return what a process that waits for this child is blocked on."""
         before = dict(self.calls)
         try:
             wait = self.process(pid, depth + 1)
@@ -498,7 +497,7 @@ class _Lock(NamedTuple):
     end: float
 
     def excludes(self, other: "_Lock") -> bool:
-        """Tell whether the other lock waits for this one; locks of bytes never do for their own."""
+        """Tell whether the other lock waits for this; locks of bytes never do for their own."""
         is_common = self.start <= other.end and other.start <= self.end
         may_wait = self.is_flock or self.holder != other.holder
         return is_common and may_wait and self.is_flock == other.is_flock
@@ -514,7 +513,7 @@ def _awaited_children(pid: int) -> list[int]:
 
 
 def _ancestor_of_all(pids: frozenset[int]) -> processes.Stat | None:
-    """Return the one of some processes that all others descend from, None if there is none."""
+    """Return the process that all other processes here descend from, None if there is none."""
     for pid in pids:
         if pids <= {pid, *processes.descendants(pid)}:
             return processes.read_stat(pid)
@@ -524,7 +523,7 @@ def _ancestor_of_all(pids: frozenset[int]) -> processes.Stat | None:
 def _traced_by(pid: int, others: Iterable[int]) -> list[int]:
     """Return which of some processes a process traces. Source: proc(5), /proc/PID/status."""
     tracer = b"\nTracerPid:\t%d\n" % pid
-    return [other for other in others if tracer in processes.read(f"/proc/{other}/status")]
+    return [traced for traced in others if tracer in processes.read(f"/proc/{traced}/status")]
 
 
 def _caught(pid: int) -> int:
@@ -552,7 +551,7 @@ def _signed(word: int) -> int:
 
 
 class _Files:
-    """The open files of a thread, and what it means to wait for one."""
+    """The open files of a thread, and what it means to wait for them."""
 
     def __init__(self, look: _Look, pid: int, thread: str, depth: int) -> None:
         self._look = look
@@ -698,8 +697,8 @@ class _Files:
         access = arguments[1] & os.O_ACCMODE
         if not is_fifo or access == os.O_RDWR:
             raise _UnknownError
-        other = "writes" if access == os.O_RDONLY else "reads"
-        return _Wait(f"opens the FIFO {self._plain(path)}, which nobody {other}")
+        nobody_does = "writes" if access == os.O_RDONLY else "reads"
+        return _Wait(f"opens the FIFO {self._plain(path)}, which nobody {nobody_does}")
 
     def _string(self, address: int) -> bytes:
         """Return a C string in the memory of the process; the page after it may be unmapped."""
@@ -756,11 +755,11 @@ class _Files:
         if about is None:
             return _Wait(numbered, facts, ends)
         text = f"{numbered} {way} {self._plain(about.comm)} (pid {about.pid})"
-        other = self._look.other(about, self._depth)
-        if other:
-            text += f", which {other.text}"
+        end_wait = self._look.other_end(about, self._depth)
+        if end_wait:
+            text += f", which {end_wait.text}"
             if is_read:  # who sleeps does not make room in a pipe
-                facts |= other.facts & _Fact.USUAL
+                facts |= end_wait.facts & _Fact.USUAL
         return _Wait(text, facts, ends)
 
     def _is_terminal(self, file: os.stat_result) -> bool:
@@ -783,7 +782,7 @@ class _Files:
         return [pid for pid in others if self._numbers(pid, file)]
 
     def _wakes_itself(self, fd: int) -> bool:
-        """Tell whether a file is one that event loops wake themselves with."""
+        """Tell whether a file is of a kind that event loops wake themselves with."""
         link = self._link(fd)
         if link == EVENTFD:
             return True
@@ -806,7 +805,7 @@ class _Files:
         return flags is not None and bool(int(flags[1], 8) & os.O_CLOEXEC)
 
     def _has_socket(self, fd: int, inode: int) -> bool:
-        """Tell whether the process also has another socket than the one at a descriptor."""
+        """Tell whether the process has another socket besides that at a descriptor."""
         device = self._stat(fd).st_dev  # that of all sockets
         return (device, inode) in (self._look.descriptors(self._pid) or {})
 
@@ -816,15 +815,12 @@ class _Files:
             name = os.getxattr(f"{self.directory}/fd/{fd}", "system.sockprotoname")
         except OSError:
             # Where calls are filtered, as in a build of Nix, there may be no extended attributes.
-            return self._protocol_of(self._stat(fd).st_ino)
+            inode = self._stat(fd).st_ino
+            for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
+                if inode in self._look.ends(protocol).by_inode:
+                    return protocol
+            return "UNIX" if sockets.unix_end(inode) else ""
         return name.rstrip(b"\0").decode(errors="replace")
-
-    def _protocol_of(self, inode: int) -> str:
-        """Return the protocol of a socket by searching all sockets; "" if it is another one."""
-        for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
-            if inode in self._look.ends(protocol).by_inode:
-                return protocol
-        return "UNIX" if sockets.unix_end(inode) else ""
 
     def _end(self, fd: int) -> sockets.End | None:
         protocol = self._protocol(fd)
@@ -864,20 +860,20 @@ class _Files:
         facts = _facts(verb, is_accepted=is_accepted)
         if verb == "connects to":
             return _Wait(f"connects to {end.peer} (fd {fd})", facts)
-        other = ends.by_way.get((end.peer_host, end.peer_port, end.host, end.port))
-        is_open = other is not None and other.state == sockets.TCP_ESTABLISHED
-        if other and is_open and not other.inode and verb != "writes to":
+        peer_end = ends.by_way.get((end.peer_host, end.peer_port, end.host, end.port))
+        is_open = peer_end is not None and peer_end.state == sockets.TCP_ESTABLISHED
+        if peer_end and is_open and not peer_end.inode and verb != "writes to":
             place = f"{end.peer}, which has not accepted the connection"
-        elif other and self._has_socket(fd, other.inode):
+        elif peer_end and self._has_socket(fd, peer_end.inode):
             place += ", whose other end it has itself"
         return _Wait(f"{verb} {place} (fd {fd})", facts)
 
     def _is_usual_at(self, fd: int, peer: int) -> bool:
-        """Tell whether the one other process of the pane that has the peer of a socket waits."""
+        """Tell whether the only other process of the pane that has the peer of a socket waits."""
         key = self._stat(fd).st_dev, peer
         others = [pid for pid in self._look.others() if key in (self._look.descriptors(pid) or {})]
         about = processes.read_stat(others[0]) if len(others) == 1 else None
-        wait = self._look.other(about, self._depth) if about else None
+        wait = self._look.other_end(about, self._depth) if about else None
         return wait is not None and _Fact.USUAL in wait.facts
 
     def _unix_socket(self, fd: int, inode: int, verb: str) -> _Wait:
@@ -890,7 +886,7 @@ class _Files:
         name = self._plain((peer.name if peer else "") or end.name) or "a socket"
         if end.peer and self._has_socket(fd, end.peer):
             name += " whose other end it has itself"
-        # A socket that was accepted has the name of the one that listens.
+        # A socket that was accepted has the name of the listening socket.
         facts = _facts(verb, is_accepted=not (peer and peer.name))
         if verb == "reads" and end.peer and self._is_usual_at(fd, end.peer):
             facts |= _Fact.USUAL
@@ -898,12 +894,12 @@ class _Files:
 
 
 def _facts(verb: str, *, is_accepted: bool) -> _Fact:
-    """Return what is true of a wait for a socket. One that `is_accepted` is read for a request."""
+    """Return what is true of a wait for a socket. If that `is_accepted`, reads await a request."""
     is_work = verb in ("writes to", "connects to") or (verb == "reads" and not is_accepted)
     return _Fact.WORK if is_work else _Fact.NONE
 
 
 def _is_ephemeral(port: int) -> bool:
-    """Tell whether a port is one that the kernel gives if none is asked for. Source: ip(7)."""
+    """Tell whether the kernel may give this port if none is asked for. Source: ip(7)."""
     first, last = processes.read("/proc/sys/net/ipv4/ip_local_port_range").split() or (0, 0)
     return int(first) <= port <= int(last)

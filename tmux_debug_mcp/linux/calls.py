@@ -14,7 +14,7 @@ from . import processes
 
 # The system calls that wait for a child.
 CHILD_WAITS = frozenset({"wait4", "waitid"})
-# Those that wait until one of several files is ready.
+# Calls that wait until one of several files is ready.
 _POLLS = "poll", "ppoll", "restarted_poll", "select", "pselect6"
 FILE_WAITS = frozenset({*_POLLS, "epoll_wait", "epoll_pwait", "epoll_pwait2"})
 # Events of poll(2) and epoll(7). Hang-ups and errors come without being asked.
@@ -100,7 +100,7 @@ _POLLFD = struct.Struct("<ihh")
 _TIME = struct.Struct("<QQ")
 _MAX_SECONDS = 0x7FFFFFFF
 _MICROSECOND_S, _NANOSECOND_S = 1e-6, 1e-9
-# A program that waits for more files than this is a server, not one that reads a terminal.
+# A program that waits for more files than this is a server, not a reader of a terminal.
 _MAX_FILES = 1024
 # The longest line about a file that an epoll instance waits for.
 _EPOLLED_BYTES = 128
@@ -110,7 +110,7 @@ class SystemCall(NamedTuple):
     """The system call that a thread is in.
 
     Attributes:
-        name: The name in syscalls(2), "" for none or one that we don't know. A poll(2) that
+        name: The name in syscalls(2), "" for none or for an unknown call. A poll(2) that
             continues after a signal is `restarted_poll`.
         arguments: Its six arguments; none if there is no call.
         is_running: The thread uses a processor or waits for one.
@@ -121,7 +121,7 @@ class SystemCall(NamedTuple):
     is_running: bool = False
 
 
-class Awaited(NamedTuple):
+class WakeCondition(NamedTuple):
     """What ends a call, besides signals.
 
     Attributes:
@@ -196,7 +196,7 @@ def memory(pid: int, address: int, size: int) -> bytes:
         os.close(fd)
 
 
-def awaited(pid: int, thread: str, call: SystemCall) -> Awaited | None:
+def awaited(pid: int, thread: str, call: SystemCall) -> WakeCondition | None:
     """Return what ends the call that a thread is in, or None if we don't know of such a call.
 
     A call without files ends by a signal, the timeout, or an act of another thread.
@@ -204,24 +204,24 @@ def awaited(pid: int, thread: str, call: SystemCall) -> Awaited | None:
     match call.name:
         case "read" | "readv":
             fd, _buffer, count, *_ = call.arguments
-            return Awaited([(fd & _INT, INPUT)], reads_a_byte=count == 1)
+            return WakeCondition([(fd & _INT, INPUT)], reads_a_byte=count == 1)
         case "poll" | "ppoll" | "restarted_poll":
             address, count, timeout, *_ = call.arguments
-            return Awaited(list(polled(pid, address, count)), _timeout_s(pid, call, timeout))
+            return WakeCondition(list(polled(pid, address, count)), _timeout_s(pid, call, timeout))
         case "select" | "pselect6":
             count, reading, writing, failing, timeout, *_ = call.arguments
             sets = (reading, INPUT), (writing, OUTPUT), (failing, 0)
             files = [(fd, mask) for bits, mask in sets for fd in selected(pid, count, bits)]
-            return Awaited(files, _timeout_s(pid, call, timeout))
+            return WakeCondition(files, _timeout_s(pid, call, timeout))
         case "epoll_wait" | "epoll_pwait" | "epoll_pwait2":
             instance, _events, _count, timeout, *_ = call.arguments
             # A thread may have its own table of files: clone(2) without CLONE_FILES, unshare(2).
             files = list(epolled(f"/proc/{pid}/task/{thread}", instance & _INT))
-            return Awaited(files, _timeout_s(pid, call, timeout))
+            return WakeCondition(files, _timeout_s(pid, call, timeout))
         case "futex":
-            return Awaited(timeout_s=_timeout_s(pid, call, call.arguments[3]))
+            return WakeCondition(timeout_s=_timeout_s(pid, call, call.arguments[3]))
         case "rt_sigtimedwait":
-            return Awaited(timeout_s=_timeout_s(pid, call, call.arguments[2]))
+            return WakeCondition(timeout_s=_timeout_s(pid, call, call.arguments[2]))
     return None
 
 

@@ -115,7 +115,7 @@ def open_file(path: str) -> int:
 
 
 def hold(directory: str) -> int:
-    """Lock a directory as in use, or raise OSError. Several processes can hold the same one.
+    """Lock a directory as in use, or raise OSError. Several processes can hold the same directory.
 
     The caller owns the descriptor. Closing it, or the end of the process, unlocks.
     """
@@ -154,8 +154,8 @@ def is_unheld(directory: str) -> bool:
 def remove_unheld(directory: str) -> None:
     """Remove a directory and everything in it, unless somebody holds it or it is missing.
 
-    A directory that has taken its place meanwhile stays: the lock is on the one that we empty, and
-    the new one is not empty.
+    A directory that has taken its place meanwhile stays: the lock is on the old directory, which we
+    empty, and the new one is not empty.
     """
     with contextlib.suppress(OSError):
         root = os.open(directory, _OPEN_DIRECTORY)
@@ -211,7 +211,7 @@ def _unlink(name: str, directory: int) -> bool:
 def _remove_level(name: str, root: int, moved: int) -> int:
     """Remove a subdirectory of the root and its files; move its own subdirectories to the root.
 
-    Moved ones are numbered: `moved` says how many there were before, and the result how many now.
+    Moved files are numbered: `moved` says how many there were before, and the result how many now.
     """
     with contextlib.suppress(OSError):
         # fchmod(2) can't be used on O_PATH files.

@@ -6,14 +6,13 @@ end its sleep. We claim that only where we see all that could wake it:
 
 - Each thread waits for the terminal, for such files, for other threads or for signals.
 - No timer and no I/O in the background sends it signals, or makes such a file ready. An io_uring
-  with requests could. libuv makes one for each loop of node, but seldom leaves requests in it.
+  with requests could. libuv makes a ring for each loop of node, but seldom leaves requests in it.
 
 The end of a child wakes its parent, too. Who calls this knows the children.
 Source: proc(5), eventfd(2), signalfd(2), timerfd_create(2), setitimer(2), timer_create(2),
 io_uring_enter(2); the kernel's io_uring/fdinfo.c.
 """
 
-import functools
 import math
 import os
 import re
@@ -25,7 +24,7 @@ from .descriptors import EVENTFD, Descriptors, descriptors, has_pipe_end, has_un
 from .waits import KernelWait
 
 # A thread that waits for no files may look at a queue at each timeout, and how soon that ends isn't
-# known. One as long as this seldom ends: Go has a thread that wakes once a minute.
+# known. A timeout as long as this seldom ends: Go has a thread that wakes once a minute.
 _RARE_S = 10.0
 # Processes with more descriptors than this are not looked at.
 _MAX_DESCRIPTORS = 256
@@ -37,7 +36,8 @@ _JOB_CONTROL = (signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, 
 _LEFT_OUT = (*_JOB_CONTROL, signal.SIGKILL, signal.SIGSTOP)
 _ALL = 0x7FFFFFFF & ~sum(1 << (number - 1) for number in _LEFT_OUT)
 _TIMERS = re.compile(rb"signal: (\d+)/.*\nnotify: (\w+)/.*\nClockID: (-?\d+)")
-# By this signal, timers wake a thread of the C library. Vim always has one, to end long searches.
+# By this signal, timers wake a thread of the C library. Vim always has a timer, to end long
+# searches.
 _LIBRARY_SIGNAL = 32
 # CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, which stand still while the process sleeps.
 _CPU_CLOCKS = (2, 3)
@@ -68,7 +68,7 @@ def sleeps_s(pid: int, waits: Mapping[str, KernelWait]) -> float:
 
 def _may_get_signals(pid: int) -> bool:
     """Return whether a timer or I/O in the background may send a process signals."""
-    if not _kernel_lists_timers():
+    if not os.access("/proc/self/timers", os.R_OK):  # the kernel doesn't list timers
         return True
     blocked, caught = processes.signal_masks(pid, "SigBlk", "SigCgt")
     handled = (blocked or 0) | (caught or 0)
@@ -79,11 +79,6 @@ def _may_get_signals(pid: int) -> bool:
         if way != b"none" and int(number) != _LIBRARY_SIGNAL and not stands_still:
             return True
     return False
-
-
-@functools.cache
-def _kernel_lists_timers() -> bool:
-    return os.access("/proc/self/timers", os.R_OK)
 
 
 def _ready_s(pid: int, files: Sequence[tuple[str, int]]) -> float:
@@ -131,8 +126,8 @@ def _has_busy_ring(pid: int, device: int, found: Descriptors) -> bool:
     `device` is that of all files without a path.
     """
     numbers = [number for key, group in found.items() if key[0] == device for number in group]
-    rings = [one for one in numbers if os.readlink(f"/proc/{pid}/fd/{one}") == _IO_URING]
-    return not all(_is_idle_ring(processes.read(f"/proc/{pid}/fdinfo/{one}")) for one in rings)
+    rings = [fd for fd in numbers if os.readlink(f"/proc/{pid}/fd/{fd}") == _IO_URING]
+    return not all(_is_idle_ring(processes.read(f"/proc/{pid}/fdinfo/{fd}")) for fd in rings)
 
 
 def _is_idle_ring(about: bytes) -> bool:

@@ -251,7 +251,7 @@ def has_open(pid: int, file: os.stat_result) -> bool:
 
 
 def is_busy(pid: int) -> bool:
-    """Tell whether a process is awake. One that has got the input it waited for is."""
+    """Tell whether a process is awake, as it is once it has got the input that it waited for."""
     stat = read_stat(pid)
     return stat is not None and stat.state != "S"
 
@@ -351,7 +351,7 @@ def open_pidfd(pid: int) -> int:
 
 
 def reap_adopted(spare: frozenset[int]) -> None:
-    """Reap our children that have ended, except the spared ones, which another part of us reaps."""
+    """Reap our children that have ended, except the spared, which another part of us reaps."""
     for pid in children(os.getpid()):
         if pid not in spare and not is_alive(pid):
             with contextlib.suppress(ChildProcessError):

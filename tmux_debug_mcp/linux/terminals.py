@@ -123,7 +123,7 @@ def size(pid: int) -> tuple[int, int] | None:
 def device(tty: int) -> int:
     """Convert the tty_nr of /proc/PID/stat to a device number, as os.stat() returns it.
 
-    Source: proc(5): the minor number is in bits 31 to 20 and 7 to 0, the major one in 15 to 8.
+    Source: proc(5): the minor number is in bits 31 to 20 and 7 to 0, the major number in 15 to 8.
     """
     major = tty >> 8 & 0xFFF
     minor = tty & 0xFF | tty >> 12 & 0xFFF00
@@ -131,7 +131,7 @@ def device(tty: int) -> int:
 
 
 def is_at(path: str, tty: int) -> bool:
-    """Tell whether the terminal at a path like /dev/pts/3 is the one with this tty_nr."""
+    """Tell whether the terminal at a path like /dev/pts/3 has this tty_nr."""
     try:
         return os.stat(path).st_rdev == device(tty)
     except OSError:

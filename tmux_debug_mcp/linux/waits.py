@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import processes, terminals
-from .calls import INPUT, OUTPUT, Awaited, awaited, call_of
+from .calls import INPUT, OUTPUT, WakeCondition, awaited, call_of
 from .containers import ContainerSessions
 
 # /dev/tty, which is the controlling terminal, and /dev/ptmx, through which a process owns others.
@@ -22,14 +22,14 @@ _DEV_TTY = os.makedev(5, 0)
 _DEV_PTMX = os.makedev(5, 2)
 # A thread that is woken has run after this time, unless the machine is busy.
 _WAKE_UP_S = 0.0005
-# How long a thread must not run before each time that we wake it. One that runs at regular times
-# can't do so in the moment after each of these pauses and never else, whatever its interval.
+# How long a thread must not run before each time that we wake it. A thread that runs at regular
+# times can't do so in the moment after each of these pauses and never else, whatever its interval.
 _QUIETS_S = (0.0005, 0.0023, 0.0037)
 # How long the answer that a thread does not wait holds.
 _ASK_AGAIN_S = 0.5
 # A search through all processes ends after this much processor time.
 _SEARCH_S = 0.003
-# Until the next one, at least this time passes, and this many times what the search took.
+# Until the next search, at least this time passes, and this many times what the search took.
 _SEARCH_AGAIN_S = 0.02
 _PAUSE_PER_SEARCH = 20
 
@@ -88,7 +88,7 @@ def wait_of(pid: int, thread: str, tty: int) -> KernelWait | None:
     )
 
 
-def _input_files(pid: int, thread: str, waited: Awaited) -> list[tuple[int, os.stat_result]]:
+def _input_files(pid: int, thread: str, waited: WakeCondition) -> list[tuple[int, os.stat_result]]:
     """Return the files for whose input a thread waits, by their descriptors."""
     found = []
     for fd, events in waited.files:
@@ -102,10 +102,10 @@ def _input_files(pid: int, thread: str, waited: Awaited) -> list[tuple[int, os.s
 class OutsideReaders:
     """Finds the processes of other sessions that wait for a terminal, such as gpg's pinentry.
 
-    A daemon may have started them, so every process of the machine may be one. A search looks only
-    at those that have run since it last did: a process that sleeps can't begin to wait. It ends
-    after a few milliseconds, and the next one goes on with those that come after. So what a search
-    finds may be late, and may wait no longer.
+    A daemon may have started them, so any process of the machine may be a reader. A search looks
+    only at those that have run since it last did: a process that sleeps can't begin to wait. It
+    ends after a few milliseconds, and the next search goes on with those that come after. So what a
+    search finds may be late, and may wait no longer.
 
     Attributes:
         containers: Finds those in containers.
@@ -166,8 +166,8 @@ def _terminals_awaited(pid: int, file_system: int) -> frozenset[int]:
 class HiddenWaits:
     """Finds the threads that wait for a terminal among those whose system calls we may not see.
 
-    We can wake the readers of a terminal, and see how long a thread has run: one that waits for
-    something else does not run then.
+    We can wake the readers of a terminal, and see how long a thread has run: a thread that waits
+    for something else does not run then.
 
     An answer holds until the thread runs again, so that we disturb each wait only once. Otherwise
     we could set the modes just when the program changes them itself. The answer that a thread does
@@ -186,7 +186,7 @@ class HiddenWaits:
         """
         now = time.monotonic()
         if now > self._asked_at + _ASK_AGAIN_S:
-            self._answers = {one: found for one, found in self._answers.items() if found[1]}
+            self._answers = {thread: found for thread, found in self._answers.items() if found[1]}
         answers = {
             thread: self._answers[thread]
             for thread in threads

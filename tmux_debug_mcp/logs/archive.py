@@ -48,13 +48,13 @@ _MAX_TIME_S = 1e11
 
 _ID = re.compile(r"debug-\d{1,9}")
 _WINDOW = re.compile(r"@\d{1,9}")
-# A nonce, or the SHA-256 of one.
+# A nonce, or its SHA-256.
 _MARK = re.compile(r"[0-9a-f]{16}|[0-9a-f]{64}")
 _RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class IndexEntry:
     """A pane when it was made, as the index records it.
 
     `id` is our id of the pane, which names the log's file, and `window` that of its window. The
@@ -86,7 +86,7 @@ class ArchivedPane:
     """
 
     target: str
-    entry: Entry
+    entry: IndexEntry
     log: Log
     is_held: bool
 
@@ -117,7 +117,7 @@ class Archive:
         self._closed_bytes = 0
         self._other_bytes = 0  # of other runs
         # The entries of each index that was read, and its version, to see whether it has changed.
-        self._indexes: dict[str, tuple[tuple[int, ...], list[Entry]]] = {}
+        self._indexes: dict[str, tuple[tuple[int, ...], list[IndexEntry]]] = {}
 
     def prepare(self) -> None:
         """Make the directory if it is missing; StartError if it can't be made or written."""
@@ -171,7 +171,7 @@ class Archive:
         except FileNotFoundError:
             return False
 
-    def record(self, entry: Entry) -> None:
+    def record(self, entry: IndexEntry) -> None:
         """Record a new pane in the index; StorageError if that is impossible."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
@@ -181,7 +181,7 @@ class Archive:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
     def find(self, target: str) -> ArchivedPane:
-        """Return the pane of `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this run or an earlier one.
+        """Return the pane of `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this or an earlier run.
 
         An id takes precedence over a name, and the newest pane of a name over older ones.
 
@@ -208,7 +208,7 @@ class Archive:
             return any((self._directory / run / f"{entry.id}.log").exists() for entry in entries)
         return False
 
-    def _matching(self, run: str, own: str) -> list[Entry]:
+    def _matching(self, run: str, own: str) -> list[IndexEntry]:
         """Return the entries of a run that a target means, the best first."""
         newest_first = list(reversed(self._entries(run)))
         by_id = [entry for entry in newest_first if own in (entry.id, entry.window)]
@@ -227,13 +227,13 @@ class Archive:
         others = list(self._others())
         return [run for run, entries in others if window in [entry.window for entry in entries]]
 
-    def _others(self) -> Iterator[tuple[str, list[Entry]]]:
+    def _others(self) -> Iterator[tuple[str, list[IndexEntry]]]:
         """Yield the other runs that have an index, newest first, with its entries."""
         for run in reversed(self._other_runs()):
             with contextlib.suppress(OSError):
                 yield run, self._entries(run)
 
-    def earlier(self) -> Iterator[tuple[str, Entry]]:
+    def earlier(self) -> Iterator[tuple[str, IndexEntry]]:
         """Yield the run and entry of each pane whose server has ended, newest run first."""
         for run in reversed(self._other_runs()):
             with (
@@ -243,13 +243,13 @@ class Archive:
                 for entry in self._entries(run) if is_unheld else ():
                     yield run, entry
 
-    def latest(self, most: int) -> tuple[list[tuple[str, Entry]], int]:
+    def latest(self, most: int) -> tuple[list[tuple[str, IndexEntry]], int]:
         """Return the newest panes of the last run that has ended, and how many more are kept."""
         earlier = list(self.earlier())
         latest = [(run, entry) for run, entry in earlier if run == earlier[0][0]][-most:]
         return latest, len(earlier) - len(latest)
 
-    def _entries(self, run: str) -> list[Entry]:
+    def _entries(self, run: str) -> list[IndexEntry]:
         """Return the index of a run; none for a wrong name or a link; OSError without an index."""
         if not _RUN.fullmatch(run) or (self._directory / run).is_symlink():
             return []
@@ -268,7 +268,7 @@ class Archive:
         return sorted(name for name in names if _RUN.fullmatch(name) and name != self.run)
 
     def _count_closed(self, log: Log) -> None:
-        """Count a log of this run that was closed, and remove old ones beyond the limit."""
+        """Count a log of this run that was closed, and remove old logs beyond the limit."""
         with contextlib.suppress(OSError):
             size = log.path.stat().st_blocks * 512
             self._closed.append((log.path, size))
@@ -286,7 +286,6 @@ class Archive:
         return self._closed_bytes + self._other_bytes + more_bytes > MAX_KEPT_BYTES
 
     def _remove_oldest(self) -> None:
-        """Remove the oldest runs beyond the limits of number and size."""
         self._other_bytes = 0
         for number, run in enumerate(reversed(self._other_runs()), start=2):
             directory = self._directory / run
@@ -300,7 +299,7 @@ class Archive:
                     self._other_bytes += size
 
 
-def parsed(index: bytes) -> list[Entry]:
+def parsed(index: bytes) -> list[IndexEntry]:
     """Return the entries of an index, oldest first, at most 10,000; other lines are ignored."""
     entries = []
     for line in index.split(b"\n", _MAX_ENTRIES)[:_MAX_ENTRIES]:
@@ -310,15 +309,15 @@ def parsed(index: bytes) -> list[Entry]:
     return entries
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> IndexEntry | None:
     try:
         value = orjson.loads(line)
-        facts = {field.name: value[field.name] for field in fields(Entry)}
+        facts = {field.name: value[field.name] for field in fields(IndexEntry)}
     except (orjson.JSONDecodeError, KeyError, TypeError):  # as of a server killed during a write
         return None
-    if any(type(facts[field.name]) is not field.type for field in fields(Entry)):
+    if any(type(facts[field.name]) is not field.type for field in fields(IndexEntry)):
         return None
-    entry = Entry(**facts)
+    entry = IndexEntry(**facts)
     checks = (
         _ID.fullmatch(entry.id),
         _WINDOW.fullmatch(entry.window),

@@ -13,7 +13,7 @@ from .log import Log
 
 
 class LogEvents:
-    """Wakes the subscribers of logs that grow, with one inotify instance for all of them."""
+    """Wakes the subscribers of logs that grow, with one inotify instance for all."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -69,7 +69,7 @@ class LogEvents:
 
 
 class Subscription:
-    """One waiter's subscription to one log. If it polls, nobody calls `notify` when that grows."""
+    """A waiter's subscription to a log. If it polls, nobody calls `notify` when the log grows."""
 
     def __init__(self, clock: Clock, *, polls: bool) -> None:
         self._clock = clock

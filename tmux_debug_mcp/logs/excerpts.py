@@ -122,9 +122,9 @@ def _folded_within(line: str) -> Excerpt:
     return joined(Excerpt([shown]), note(f"{text!r} in the line above: {times} times"))
 
 
-def _equal(one: str, other: str) -> int:
+def _equal(left: str, right: str) -> int:
     """Return how many characters two texts have in common at the beginning."""
-    pairs = zip(one, other, strict=False)
+    pairs = zip(left, right, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
@@ -139,7 +139,7 @@ def joined(*parts: Excerpt) -> Excerpt:
 
 
 def without_blank_ends(excerpt: Excerpt) -> Excerpt:
-    """Return an excerpt without blank lines at its ends, folded ones included."""
+    """Return an excerpt without blank lines at its ends, even folded."""
     filled = [
         index
         for index, line in enumerate(excerpt.marked)
@@ -201,7 +201,7 @@ class Part:
 
     Attributes:
         start: The cursor where the first line begins, None if that is not known.
-        head: The lines before the gap; all, if there is none. The last one may go on.
+        head: The lines before the gap; all, if there is no gap. The last may go on.
         tail: The lines after it.
         gap: What is left out between them. So many lines end in it.
         gap_start: Where the first line begins that is left out, or a part of it; None if unknown.
@@ -309,7 +309,7 @@ class Part:
     def excerpt(self, max_characters: int, *, folds: bool = True) -> Excerpt:
         """Return the lines, without the middle if they are too long; what repeats is folded.
 
-        A note replaces what is left out. Another one tells of what is no longer kept. Text that is
+        A note replaces what is left out, another tells of what is no longer kept. Text that is
         only a little too long stays whole.
         """
         gone = NOTHING

@@ -49,7 +49,7 @@ class Mark(NamedTuple):
         return self.offset if size <= self.offset + mark_bytes else size
 
 
-class Known(NamedTuple):
+class Checkpoint(NamedTuple):
     """A transcript whose screen is as it was at a cursor."""
 
     cursor: int
@@ -59,7 +59,7 @@ class Known(NamedTuple):
 class Log:
     """A pane's log, which exists from before the first byte until `close`.
 
-    `create`, `unnamed` and `unlinked` make one for a new pane, `kept` and `shared` one to read.
+    `create`, `unnamed` and `unlinked` make a log for a new pane, `kept` and `shared` open one.
     These raise OSError if there is no such file, or it can't be made, or the disk is full.
     The nonce is that of the pane's end mark; a log that is read may have its digest instead.
 
@@ -68,7 +68,7 @@ class Log:
         fd: The file descriptor, which the log owns; -1 when it is closed.
         kept_from: The cursor of the oldest byte that is kept.
         timing: When it grew, and when the terminal's size changed.
-        known: What `positioning` knows of one place in it, if anything.
+        checkpoint: A place at which `positioning` knows the terminal, if any.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Log:
         self.timing = timing or Timing(self._clock.wall())
         self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = files.first_data(fd)
-        self.known: Known | None = None
+        self.checkpoint: Checkpoint | None = None
         self._unmarked_to = 0  # there is no end mark before
         self._made_at = self._grew_at = self._looked_at = self._noted_at = self._clock.now()
         self._size_at_look = 0
@@ -177,7 +177,7 @@ class Log:
         return self._made_at + ahead_s if self._is_new else self.timing.began_at
 
     def read_timing(self, began_at: float) -> None:
-        """Read the timing from the file beside a kept log, if there is one.
+        """Read the timing from the file beside a kept log, if any.
 
         If the file does not say when the log was made, `began_at` does, in seconds since the epoch.
         """
@@ -187,12 +187,12 @@ class Log:
             with open(fd, "rb") as file:
                 self.timing.read(file.read(MAX_TIMING_BYTES).decode(errors="replace"))
 
-    def keep_timing(self, *, is_settled: bool = True) -> None:
-        """Write to the file beside the log what was noted of its growth, if there is one.
+    def keep_timing(self, *, is_quiet: bool = True) -> None:
+        """Write to the file beside the log what was noted of its growth, if there is such a file.
 
-        That is all if the log `is_settled`: it may not grow for a long time.
+        That is all if the log `is_quiet`: it may not grow for a long time.
         """
-        entries = self.timing.entries(is_settled=is_settled) if self._keeps_timing else ""
+        entries = self.timing.entries(is_quiet=is_quiet) if self._keeps_timing else ""
         if not entries:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -219,7 +219,7 @@ class Log:
     def grew_at(self) -> float:
         """Return when the log grew, or was made if it is empty, by the clock.
 
-        The file's time is limited to between the last call and this one, since the system's clock
+        The file's time is limited to between the last call and this call, since the system's clock
         may have been set meanwhile.
         """
         status, now = self._status(), self._clock.now()
@@ -304,7 +304,7 @@ class Log:
         return True
 
     async def find_mark(self) -> Mark | None:
-        """Return the program's end mark, the last one if there are several; None without one.
+        """Return the program's end mark, the last if there are several, or None.
 
         Only what is kept is searched, at most its newest 32 MiB, and after a search without success
         only what is new. A daemon may print after the mark.
@@ -334,7 +334,7 @@ def timing_path(log: Path) -> Path:
 
 
 def nonce_digest(nonce: str) -> str:
-    """Return the SHA-256 of a nonce: enough to recognize an end mark, not enough to write one."""
+    """Return the SHA-256 of a nonce: enough to recognize an end mark, but not to write it."""
     return hashlib.sha256(nonce.encode()).hexdigest()
 
 

@@ -18,14 +18,14 @@ _LINE_FEED = re.compile(r"(\\n|\n)(?![?*])")
 
 
 class MatchReason(StrEnum):
-    """Which pattern of a wait matches: the one to wait for, or the one that ends it in failure."""
+    """Which pattern of a wait matches: what to wait for, or what ends the wait in failure."""
 
     MATCHED = "matched"
     STOPPED = "stopped"
 
 
 class Matcher:
-    """The patterns of a wait, if it has any; ArgumentError if one is invalid or too long.
+    """The patterns of a wait, if any; ArgumentError if a pattern is invalid or too long.
 
     Attributes:
         show: What lines match that are to be shown, compiled; None for all.

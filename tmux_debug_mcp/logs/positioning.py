@@ -7,7 +7,7 @@ these. They are derived from the bytes before the cursor, as far back as nearly 
 import copy
 import re
 
-from tmux_debug_mcp.turns import next_turn
+from tmux_debug_mcp.turns import next_turn, pieces
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 from tmux_debug_mcp.vt.sequences import (
     MAX_HELD_BYTES,
@@ -17,8 +17,7 @@ from tmux_debug_mcp.vt.sequences import (
 )
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .log import Known, Log
-from .pacing import pieces
+from .log import Checkpoint, Log
 
 # How far back to look for what the screen shows: in lines, and where a program moves to places. And
 # for the line editor and the character sets.
@@ -26,7 +25,7 @@ _SCREEN_BYTES = 8192
 _DRAWING_BYTES = 1 << 16
 _MODE_BYTES = 1 << 18
 # How far back to look for a switch to the alternate screen, and for the beginning of a string, in
-# pieces. The former overlap by the length of the longest sequence that switches.
+# pieces. Those for the switch overlap by the length of the longest sequence that switches.
 _FAR_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 16
 _OVERLAP_BYTES = 20
@@ -44,14 +43,15 @@ _MAY_DRAW = re.compile(rb"\033\[(?:[0-9;]+[Hfd]|\?25l|\?[0-9;]*(?:47|1047|1049))
 async def transcript_from(log: Log, cursor: int) -> Transcript:
     """Return a transcript whose screen is as it was at a cursor.
 
-    Its text contains only what comes after the cursor, not what the screen showed there. The last
-    one is kept with the log, and goes on from its cursor to one that is near.
+    Its text contains only what comes after the cursor, not what the screen showed there. The log
+    keeps the last transcript as its checkpoint, which goes on to a cursor that is near.
     """
-    known, log.known = log.known, None
+    checkpoint, log.checkpoint = log.checkpoint, None
     size = log.columns, log.rows
     oldest = max(log.kept_from, cursor - _DRAWING_BYTES)
-    if known and known.transcript.size == size and oldest <= known.cursor <= cursor:
-        transcript, start = known.transcript, known.cursor
+    is_near = checkpoint is not None and oldest <= checkpoint.cursor <= cursor
+    if checkpoint and is_near and checkpoint.transcript.size == size:
+        start, transcript = checkpoint
     else:
         transcript, start = await _new_transcript(log, cursor)
     # All of it at once: the log may be trimmed at each `await`.
@@ -59,8 +59,8 @@ async def transcript_from(log: Log, cursor: int) -> Transcript:
         await next_turn()
         transcript.feed(piece)
     transcript.forget()
-    is_newest = known is None or known.cursor <= cursor
-    log.known = Known(cursor, transcript) if is_newest else known
+    is_newest = checkpoint is None or checkpoint.cursor <= cursor
+    log.checkpoint = Checkpoint(cursor, transcript) if is_newest else checkpoint
     return copy.deepcopy(transcript)
 
 

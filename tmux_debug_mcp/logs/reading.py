@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tmux_debug_mcp.turns import next_turn
+from tmux_debug_mcp.turns import next_turn, pieces
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
     FILES,
@@ -29,9 +29,8 @@ from tmux_debug_mcp.vt.sequences import ANSWERED, only_appends, unfinished_chara
 
 from . import excerpts
 from .log import Log
-from .pacing import pieces
+from .pane_text import PIECE_BYTES
 from .positioning import blank_transcript, reading_transcript
-from .text import PIECE_BYTES
 
 # A program may print little text in many bytes, as progress bars do. One call reads this much.
 MAX_READ_BYTES = 1 << 20
@@ -44,7 +43,7 @@ _MIN_CHARACTERS = 1 << 18
 _LINE_CHARACTERS = 200
 # We search for queries to the terminal in pieces that overlap by the length of a query.
 _QUERY_BYTES = 256
-# All bytes of a character in UTF-8, except its first one.
+# All bytes of a character in UTF-8, except its first.
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 _MAX_CHARACTER_BYTES = 4
 _OWN_LINE = re.compile(rf"^{NOTE}.*\n?", re.MULTILINE)
@@ -107,7 +106,7 @@ class LogLine(NamedTuple):
 
 
 async def lines_at(log: Log, start: int, data: bytes) -> list[LogLine]:
-    """Return the printed lines of bytes that were read at a cursor; an empty last one is none.
+    """Return the printed lines of bytes that were read at a cursor; an empty last line is none.
 
     A line that can't be read apart from those before it begins where the first of them does.
     """
@@ -137,7 +136,7 @@ async def last_lines_at(log: Log, end: int, max_characters: int, max_lines: int)
 
 
 async def end_of_line(log: Log, start: int, end: int, text: str) -> int:
-    """Return the cursor after the first line that reads so, or else after one that ends so.
+    """Return the cursor after the first line that reads so, or else after a line that ends so.
 
     That is `end` if there is neither. The first line begins at `start`.
     """
@@ -166,15 +165,15 @@ async def read_screen(log: Log, end: int) -> str:
     return "\n".join(transcript.rows())
 
 
-class _Read(NamedTuple):
-    """Lines from a cursor on, without those that may still change unless all of it was read.
+class _Lines(NamedTuple):
+    """Lines of data at a cursor, without those that may still change unless all data was read.
 
-    So many of them are `settled`. `end` is the cursor up to which it was read, and `seen_to` the
-    one before what is unfinished.
+    The first `settled_count` of them are settled. `end` is the cursor up to which the log was read,
+    and `seen_to` the cursor before what is unfinished.
     """
 
     lines: Sequence[Line]
-    settled: int
+    settled_count: int
     end: int
     seen_to: int
 
@@ -190,7 +189,7 @@ async def _read(
     data: bytes,
     max_characters: float = math.inf,
     max_lines: float = math.inf,
-) -> _Read:
+) -> _Lines:
     """Return the lines of bytes that were read at a cursor, or some more of them than wanted."""
     transcript = await reading_transcript(log, start, data[:PIECE_BYTES])
     lines: list[Line] = []
@@ -210,7 +209,7 @@ async def _read(
         lines += transcript.open_lines(is_annotated=True) or [EMPTY_LINE]
     if FILES.encode() in data:
         lines = [line._replace(text=without_paths(line.text)) for line in lines]
-    return _Read(lines, count, position, position - transcript.held_bytes)
+    return _Lines(lines, count, position, position - transcript.held_bytes)
 
 
 async def read_forward(
@@ -235,7 +234,7 @@ async def read_forward(
         count = shown.count("\n") + bool(read.lines and read.lines[-1].text)
         is_all, fits = read.end == start + len(data), len(shown) <= max_characters
         if read.end < end or not fits or count > most:
-            lines = read.lines if read.end == end else read.lines[: read.settled]
+            lines = read.lines if read.end == end else read.lines[: read.settled_count]
             ending, cursor = _division(lines, max_characters, most)
             if ending:
                 return Piece(text_of(lines[:ending]), start, cursor, end - cursor)
@@ -251,7 +250,7 @@ async def read_forward(
 
 
 def _division(lines: Sequence[Line], max_characters: int, max_lines: float) -> tuple[int, int]:
-    """Return how many lines make a piece, and the cursor where the next one begins; 0 if none do.
+    """Return how many lines make a piece, and the cursor where the next piece begins; 0 if none do.
 
     A line that knows where it begins can be read from there: no later output has changed what
     precedes it.
@@ -294,7 +293,7 @@ async def read_chunk(
 
 
 def _raw_start(log: Log, cursor: int) -> int:
-    """Return the cursor, or the next one that is kept and not within a mark.
+    """Return the first cursor from this on that is kept and not within a mark.
 
     If the bytes there are no longer kept, that is the first whole character that is.
     """
@@ -322,7 +321,7 @@ def _raw_piece(log: Log, start: int, stop: int, *, is_final: bool) -> Piece:
 def _outside_typed_line(log: Log, start: int, stop: int) -> int:
     """Return where to stop so that a line typed for a command stays with its mark.
 
-    That is before the line, or after the mark if the line is the first one.
+    That is before the line, or after the mark if the line is the first.
     """
     begin = max(start, stop - MAX_TO_MARK - MAX_MARK_BYTES)
     around = log.read(begin, stop - begin + MAX_TO_MARK + MAX_MARK_BYTES)
@@ -358,7 +357,7 @@ async def read_end(
         data = log.read(begin, end - begin)
         lines = _raw_lines(log, begin, end) if is_raw else (await _read(log, begin, data)).lines
         text = text_of(lines)[:-1]
-        # Output that moves may change a few of many lines, so it takes more to show the last ones.
+        # Output that moves may change a few of many lines, so it takes more to show the last lines.
         is_much = is_raw or len(text) > most * _LINE_CHARACTERS or only_appends(data)
         if begin == oldest or len(text) > max_characters or (_count(text) > most and is_much):
             break

@@ -25,8 +25,8 @@ class Retention:
     """Notes when logs grow, and trims them and keeps their timing at intervals while any does.
 
     While one of several logs grows, all are looked at so often that the order is known in which
-    they grow. While none grows, nothing runs, unless one can't be watched: then it is looked at, at
-    intervals, all the time. Nothing is freed where the file system can't punch holes.
+    they grow. While none grows, nothing runs, unless a log can't be watched: then it is looked at
+    at intervals, all the time. Nothing is freed where the file system can't punch holes.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -38,10 +38,6 @@ class Retention:
         self._has_grown = anyio.Event()
         self._looked_at = self._grew_at = -math.inf
         self._next_look: asyncio.TimerHandle | None = None
-
-    @property
-    def _logs(self) -> set[Log]:
-        return {log for log in (*self._watched.values(), *self._polled) if not log.is_closed}
 
     def add(self, log: Log) -> None:
         """Look after a log from now on, until it is closed."""
@@ -119,15 +115,15 @@ class Retention:
         self._polled = {log for log in self._polled if not log.is_closed}
         for log in self._polled:
             log.note_growth()
-        logs = self._logs
+        logs = {*self._watched.values(), *self._polled}
         sizes = [log.kept_bytes for log in logs]
         keep_bytes = fair_share(sizes, MAX_LOG_BYTES, MAX_LOGS_BYTES)
         for log in logs:
             log.trim(keep_bytes)
-        is_settled = self._clock.now() - self._grew_at > self._clock.times.max_look_s
+        is_quiet = self._clock.now() - self._grew_at > self._clock.times.max_look_s
         for log in logs & (self._untrimmed | self._polled):
-            log.keep_timing(is_settled=is_settled)
-        if is_settled:
+            log.keep_timing(is_quiet=is_quiet)
+        if is_quiet:
             self._untrimmed.clear()
         else:
             self._has_grown.set()  # once more, for the last of it

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tmux_debug_mcp.turns import Turns, next_turn
+from tmux_debug_mcp.turns import Turns, next_turn, pieces, work_of
 from tmux_debug_mcp.vt.marks import (
     FILES,
     MAX_MARK_BYTES,
@@ -26,7 +26,6 @@ from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
-from .pacing import pieces, work_of
 from .positioning import sequence_at
 from .reading import LogLine, lines_at
 
@@ -51,21 +50,21 @@ _IN_ROW = rb"[^\0-\037\177]*"  # no tab, which is wider than its byte
 _PLAIN_LINES = re.compile(rb"(?: %b \n )+" % _PRINTED, re.VERBOSE)
 
 
-class _Match(NamedTuple):
+class _Hit(NamedTuple):
     """A line that matches: the cursor where it begins, and about where in it, in bytes."""
 
     line: int
     offset: int
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search has found, oldest first.
 
     Attributes:
         groups: The lines that match, each with those around it; where these overlap or adjoin, they
             make one group.
-        matches: Where the pattern matches: a cursor within each line, the oldest first. Older ones
-            than those of the groups are those for which there is no room.
+        matches: Where the pattern matches: a cursor within each line, the oldest first. Those
+            older than the groups are of lines for which there is no room.
     """
 
     groups: Sequence[Sequence[LogLine]]
@@ -82,7 +81,7 @@ class Found(NamedTuple):
         return bisect_left(self.matches, self.groups[0][0].start) if self.groups else 0
 
     def is_match(self, line: LogLine) -> bool:
-        """Return whether the line matches, or else stands near one that does."""
+        """Return whether the line matches, or else stands near a line that does."""
         return bisect_left(self.matches, line.start) < bisect_left(self.matches, line.end)
 
 
@@ -93,11 +92,11 @@ async def search(
     pattern: Any,  # noqa: ANN401  re2 has no types
     max_lines: int,
     context: int = 0,
-) -> Found:
+) -> SearchResult:
     """Return the newest lines that match, at most `max_lines`, with so many lines around each.
 
     They have about as much text as a result has room for. Bytes that are no longer kept are
-    skipped. The pattern is one that `matching.compiled` has returned for bytes.
+    skipped. `matching.compiled` has made the pattern, for bytes.
     """
     matches = await _find(log, max(start, log.kept_from), end, pattern, max_lines)
     # The log may be trimmed at each `await`, so what is shown is read at once.
@@ -110,16 +109,15 @@ async def search(
         for first, last, data in found
     ]
     shown = [group for group in lines if group]  # a part of a long line may show nothing
-    return Found(shown, [match.line + match.offset for match in reversed(matches)])
+    return SearchResult(shown, [match.line + match.offset for match in reversed(matches)])
 
 
 async def lines_around(log: Log, cursor: int, end: int, context: int) -> list[LogLine]:
     """Return the line that a cursor is in, with so many lines before and after it."""
     line = _line_start(log, cursor, log.kept_from)
-    first, last = _around(log, _Match(line, 0), log.kept_from, end, context)
-    return [
-        one for one in await lines_at(log, first, _with_mark(log, first, last)) if one.start < last
-    ]
+    first, last = _around(log, _Hit(line, 0), log.kept_from, end, context)
+    around = await lines_at(log, first, _with_mark(log, first, last))
+    return [near for near in around if near.start < last]
 
 
 def _with_mark(log: Log, first: int, last: int) -> bytes:
@@ -132,7 +130,7 @@ def _with_mark(log: Log, first: int, last: int) -> bytes:
 
 
 def _groups(
-    log: Log, matches: list[_Match], start: int, end: int, context: int
+    log: Log, matches: list[_Hit], start: int, end: int, context: int
 ) -> list[tuple[int, int]]:
     """Return the start and end of matches with the lines around them, the newest first.
 
@@ -153,7 +151,7 @@ def _groups(
     return groups
 
 
-def _around(log: Log, match: _Match, start: int, end: int, context: int) -> tuple[int, int]:
+def _around(log: Log, match: _Hit, start: int, end: int, context: int) -> tuple[int, int]:
     """Return the cursors where so many lines around a match begin and end.
 
     Of them, as many as are near it. For a line that is too long, they are those of the part around
@@ -176,12 +174,12 @@ def _around(log: Log, match: _Match, start: int, end: int, context: int) -> tupl
     return first, last
 
 
-async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) -> list[_Match]:  # noqa: ANN401
+async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) -> list[_Hit]:  # noqa: ANN401
     """Return the newest lines that match, the newest first.
 
     The log is read backward, in pieces that begin with a line, unless that is too long.
     """
-    found: list[_Match] = []
+    found: list[_Hit] = []
     while end > start and len(found) < max_lines:
         await next_turn()
         begin = _line_start(log, max(start, end - _PIECE_BYTES), start)
@@ -201,7 +199,7 @@ def _line_start(log: Log, cursor: int, oldest: int) -> int:
     return begin + line_end + 1
 
 
-async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Match]:  # noqa: ANN401
+async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Hit]:  # noqa: ANN401
     """Return the lines between two cursors that match, oldest first."""
     data = log.read(begin, end - begin)
     text = _with_line_feeds(data)
@@ -230,7 +228,7 @@ async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Mat
         match = pattern.search(text, next_row) if next_row else None
     starts = [0, *itertools.accumulate(len(line) + 1 for line in data.split(b"\n"))]
     return [
-        _Match(begin + max(0, starts[number] - len(sequence)), offset) for number, offset in found
+        _Hit(begin + max(0, starts[number] - len(sequence)), offset) for number, offset in found
     ]
 
 

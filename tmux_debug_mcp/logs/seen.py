@@ -13,7 +13,7 @@ from tmux_debug_mcp.vt.rows import NOTE, Event, Gap, Line, Screen, text_of
 
 from .excerpts import KEPT_CHARACTERS, Excerpt, Part
 from .log import Log
-from .text import PIECE_BYTES, PaneText
+from .pane_text import PIECE_BYTES, PaneText
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ _AROUND_CHARACTERS = 1000
 class Frame:
     """The rows that appeared on a screen after a step of keys; or the last screen of a program.
 
-    The latter was done with it at the cursor `done_at`, or a little before.
+    A program was done with its last screen at the cursor `done_at`, or a little before.
     """
 
     rows: Sequence[str]
@@ -47,7 +47,7 @@ def found_in(log: Log, excerpt: Excerpt) -> Excerpt:
 
 
 def in_pairs(items: Iterable[Part | T]) -> list[Part | T]:
-    """Join each second part to the one before it. What is between parts stays in its order."""
+    """Join each second part to the part before it. What is between parts stays in its order."""
     pairs: list[Part | T] = []
     first: Part | None = None
     for item in items:
@@ -62,13 +62,13 @@ def in_pairs(items: Iterable[Part | T]) -> list[Part | T]:
     return pairs
 
 
-class Seen:
+class SeenText:
     """What was seen from a cursor on, in order. If `show` is given, only lines that match it.
 
     Attributes:
         items: Lines and frames; the last item are the newest lines.
         last_screen: The frame of the program that drew last and was done with it, if any.
-        has_older_frames: There were more frames, older ones.
+        has_older_frames: There were older frames, too.
         count: How many lines match `show`.
     """
 
@@ -151,16 +151,16 @@ class Seen:
         if sum(part.size for part in parts) > 2 * KEPT_CHARACTERS:
             room = KEPT_CHARACTERS
             for count, part in enumerate(sorted(parts, key=lambda part: part.size)):
-                part.keep(room // (len(parts) - count))  # what short ones leave is for long ones
+                part.keep(room // (len(parts) - count))  # what short parts leave is for long parts
                 room -= part.size
         self.items += [*frames, Part(start)]
 
-    def with_open(self, lines: Sequence[Line]) -> "Seen":
-        """Return the same with the lines that may still change; the last one is incomplete."""
-        other = copy.copy(self)
-        other.items = [item.copy() if isinstance(item, Part) else item for item in self.items]
-        other.add(lines)
-        return other
+    def with_open(self, lines: Sequence[Line]) -> "SeenText":
+        """Return a copy with the lines that may still change; the last is incomplete."""
+        extended = copy.copy(self)
+        extended.items = [item.copy() if isinstance(item, Part) else item for item in self.items]
+        extended.add(lines)
+        return extended
 
 
 async def read_pieces(log: Log, start: int, end: int) -> AsyncIterator[tuple[str, int]]:
@@ -174,13 +174,15 @@ async def read_pieces(log: Log, start: int, end: int) -> AsyncIterator[tuple[str
     while position != text.position < end:
         position = text.position
         events, _ = await text.advance(end, PIECE_BYTES)
-        yield printed(events), sum(one.size for one in events if isinstance(one, Gap))
+        yield printed(events), sum(event.size for event in events if isinstance(event, Gap))
     yield printed(text.open_lines).removesuffix("\n"), 0
 
 
 def printed(events: Iterable[Event]) -> str:
     """Return the lines of the program among events, each with its line feed."""
-    lines = (one for one in events if isinstance(one, Line) and not one.text.startswith(NOTE))
+    lines = (
+        event for event in events if isinstance(event, Line) and not event.text.startswith(NOTE)
+    )
     return text_of(line._replace(text=without_paths(line.shown)) for line in lines)
 
 
@@ -191,7 +193,7 @@ async def read_ends(
 
     The room is 16,000 characters at most.
     """
-    seen = Seen(text.position)
+    seen = SeenText(text.position)
     position = -1
     while position != text.position < end:
         position = text.position

@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.vt.sizes import COLUMNS, MAX_COLUMNS, MAX_ROWS, ROWS
 
-# So many notes are kept in memory. When there are more, older ones are joined, to a quarter.
-_MAX_NOTES = 1 << 15
+# So many samples are kept in memory. When there are more, older samples are joined, to a quarter.
+_MAX_SAMPLES = 1 << 15
 # The least time between two entries of the file while a log grows. It doubles after each 10,000 of
 # them, so a program that prints all day has some 110,000.
 _ENTRY_S = 0.005
 _ENTRIES_UNTIL_DOUBLED = 10_000
-# After so many entries, none is made only because the log is settled.
-_MAX_SETTLED = 100_000
+# After so many entries, none is made only because the log is quiet.
+_MAX_FOR_QUIET = 100_000
 # How much of a file is read. Anybody may have written it.
 MAX_TIMING_BYTES = 8 << 20
 # Times after this, in the year 5138, are invalid; twice this is before the year 10000.
@@ -53,7 +53,7 @@ class Timing:
 
     The terminal had `columns` and `rows` at the beginning, and `resizes` since, oldest first. At
     `times[i]`, in seconds since the beginning, the log had `sizes[i]` bytes; those that it did not
-    have at the note before came after `afters[i]`. The newest notes are the finest.
+    have at the sample before came after `afters[i]`. The newest samples are the finest.
     """
 
     began_at: float
@@ -63,7 +63,7 @@ class Timing:
     sizes: list[int] = field(default_factory=list)
     afters: list[float] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)
-    # The entries that are still to be written, how many there were, and what the last one says.
+    # The entries that are still to be written, how many there were, and what the last says.
     _entries: list[str] = field(default_factory=list, compare=False)
     _entered: int = field(default=0, compare=False)
     _last_s: float = field(default=0.0, compare=False)
@@ -85,7 +85,7 @@ class Timing:
     def grow(self, at_s: float, size: int, after_s: float | None = None) -> None:
         """Note the size of the log at a moment, in seconds since the log was made.
 
-        What is new came after `after_s`, by default after the note before.
+        What is new came after `after_s`, by default after the sample before.
         """
         if size <= (self.sizes[-1] if self.sizes else 0):
             return
@@ -96,12 +96,12 @@ class Timing:
         self.afters.append(after_s)
         if at_s - self._last_s >= _ENTRY_S * (1 << self._entered // _ENTRIES_UNTIL_DOUBLED):
             self._enter(at_s, size)
-        if len(self.times) > _MAX_NOTES:
+        if len(self.times) > _MAX_SAMPLES:
             self._join_older()
 
     def _join_older(self) -> None:
-        """Join notes of the older half, so that at most half of them are left."""
-        half = _MAX_NOTES // 2
+        """Join samples of the older half, so that at most half of them are left."""
+        half = _MAX_SAMPLES // 2
         times = self.times[:half]
         every_s = (times[-1] - times[0]) / (half // 2) or 1.0
         slots = [int(at_s / every_s) for at_s in times]
@@ -133,12 +133,12 @@ class Timing:
         self._last_s += delay_s
         return delay_s
 
-    def entries(self, *, is_settled: bool = True) -> str:
+    def entries(self, *, is_quiet: bool = True) -> str:
         """Return the entries for the file that are new since the last call.
 
-        They go up to the last note if the log `is_settled`: it may not grow for a long time.
+        They go up to the last sample if the log `is_quiet`: it may not grow for a long time.
         """
-        if is_settled and self.sizes and self._entered < _MAX_SETTLED:
+        if is_quiet and self.sizes and self._entered < _MAX_FOR_QUIET:
             self._enter(self.times[-1], self.sizes[-1])
         entries, self._entries = self._entries, []
         return "".join(entries)
@@ -156,8 +156,8 @@ class Timing:
         """Return between which moments the byte before a cursor came."""
         if not self.times:
             return 0.0, 0.0
-        note = min(bisect_right(self.sizes, cursor - 1), len(self.times) - 1)
-        return self.afters[note], self.times[note]
+        sample = min(bisect_right(self.sizes, cursor - 1), len(self.times) - 1)
+        return self.afters[sample], self.times[sample]
 
     def text(self) -> str:
         """Return what was noted as text that `read` takes over."""
@@ -172,7 +172,7 @@ class Timing:
         return copy.entries()
 
     def read(self, text: str) -> None:
-        """Take over a file's entries, up to the first line that is not one."""
+        """Take over a file's entries, up to the first line that is not an entry."""
         at_s, size = 0.0, 0
         for line in text.splitlines():
             words = line.split(" ")
@@ -212,7 +212,7 @@ class Timing:
 
 
 def _limited(value: str, maximum: int) -> int:
-    """Return a size from a file, at most the maximum; 0 if it is not one."""
+    """Return a size from a file, at most the maximum; 0 if it is not a size."""
     if not _NUMBER.fullmatch(value):
         return 0
     return min(int(value), maximum)

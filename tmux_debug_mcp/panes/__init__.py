@@ -2,7 +2,7 @@
 
 - All panes: `engine`. Reading a pane or a kept log: `readable`.
 - One pane: `pane`, on top of `place` (where it is, and its processes) and `keyboard`.
-- Making one: `creation`; `pane.sh` and `environment.py` run in the new pane.
+- Making a pane: `creation`; `pane.sh` and `environment.py` run in the new pane.
 - Typing: `sending`. Stopping a program: `stopping`. Changing the size: `sizing`.
 - Showing a screen: `capturing`, `recording`.
 - Watching: `watching`, the loop that asks rules. A rule stands beside those who need its verdict.

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError
 from tmux_debug_mcp.pictures.screen import DrawnScreen, captured_cells
-from tmux_debug_mcp.tmux.text import last_lines
+from tmux_debug_mcp.tmux.text import capture_last_lines
 from tmux_debug_mcp.tmux.versions import WIDENS_EMOJI, is_at_least
 from tmux_debug_mcp.turns import in_turns
 from tmux_debug_mcp.vt.captured import (
@@ -42,7 +42,7 @@ _FACTS = (
 )
 
 # Modes of a terminal by their formats: the value in a new terminal, and the sequence that sets the
-# other one: IRM, DECAWM and DECTCEM. Source: ECMA-48, xterm control sequences.
+# other value: IRM, DECAWM and DECTCEM. Source: ECMA-48, xterm control sequences.
 _MODES = (
     ("insert_flag", 0, "\033[4h"),
     ("wrap_flag", 1, "\033[?7l"),
@@ -66,7 +66,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
         data, facts = await _capture(pane, with_history, _JOINED_LINES)
         return await in_turns(captured_lines(data, ansi=ansi)), rows >= facts["history_size"]
 
-    return with_commands(await last_lines(captured, lines), pane.jobs.commands)
+    return with_commands(await capture_last_lines(captured, lines), pane.jobs.commands)
 
 
 async def capture_screen(pane: Pane) -> DrawnScreen:
@@ -84,7 +84,7 @@ async def capture_screen(pane: Pane) -> DrawnScreen:
 
 
 async def capture_screen_rows(pane: Pane, *, finds_highlight: bool = False) -> ScreenRows:
-    """Return the rows of the screen. The one that is highlighted is found only if asked for.
+    """Return the rows of the screen. The highlighted row is found only if asked for.
 
     Raises:
         PaneLostError: The pane is gone.
@@ -103,7 +103,7 @@ async def capture_screen_rows(pane: Pane, *, finds_highlight: bool = False) -> S
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:
     """Return rows of the screen and its history, without trailing blanks.
 
-    Row 0 is the screen's first, row -1 the last of the history; `end` is the last one returned.
+    Row 0 is the screen's first, row -1 the last of the history; `end` is the last row returned.
     With `ansi`, escape sequences keep colours and attributes.
     """
     data, _ = await _capture(pane, (*_ROWS, "-S", str(start), "-E", str(end)))

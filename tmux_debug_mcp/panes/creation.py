@@ -98,7 +98,7 @@ class NewPane:
     Attributes:
         command: The command that a shell runs in the pane. With a `program`, only its description.
         name: The pane's name, None to name it after its id.
-        cwd: The directory to start in, relative to the caller's; None for that one.
+        cwd: The directory to start in, relative to the caller's; None for the caller's.
         env: Environment variables in addition to the caller's.
         program: A program and its arguments to run instead of the command.
         is_shown: A person who is attached sees the pane at once.
@@ -155,7 +155,7 @@ def check_length(command: str) -> None:
 
 
 def check_env(env: Mapping[str, str]) -> None:
-    """Check the environment variables of a new pane; ArgumentError if one is too long."""
+    """Check the environment variables of a new pane; ArgumentError if any is too long."""
     for name, value in env.items():
         _check_bytes(f"env.{name}", value, MAX_ENV_VALUE_BYTES, "Put it into a file.")
 
@@ -239,7 +239,7 @@ def interactive_shell(env: Mapping[str, str]) -> str:
 
 
 def command_shell(env: Mapping[str, str]) -> str:
-    """Return the shell that runs commands: $SHELL if it is a known one, else bash, else sh."""
+    """Return the shell that runs commands: $SHELL if we know that shell, else bash, else sh."""
     shell = env.get("SHELL", "")
     if Path(shell).name in COMMAND_SHELLS and os.access(shell, os.X_OK):
         return shell
@@ -252,7 +252,7 @@ def _bash(env: Mapping[str, str]) -> str:
 
 def title(name: str) -> str:
     """Return a name for tmux, with `_` for whatever tmux or a terminal might interpret."""
-    return "".join(one if one.isalnum() or one in "_.-" else "_" for one in name)
+    return re.sub(r"[^\w.-]", "_", name)
 
 
 async def start(
@@ -318,8 +318,8 @@ async def start(
 def _taken_back(client: ControlClient, mark_file: Path) -> bool:
     """Keep a pane.sh that may start later from running its program; return whether that is sure.
 
-    pane.sh empties its file and then looks for another one. We make that one and then look at its
-    file, so one of the two sees what the other has done.
+    pane.sh empties its file and then looks for ours. We make ours and then look at its file, so one
+    of the two sees what the other has done.
     """
     client.write(f"{mark_file.name}.void", b"")
     try:
@@ -412,7 +412,7 @@ def _words(
     """Return the end of the tmux command: the environment, and the program within pane.sh.
 
     Two files contain what must stay out of arguments, which other users can read: the nonce of the
-    mark, and variables for environment.py. This writes the latter.
+    mark, and variables for environment.py. This writes the file of variables.
     """
     in_words, in_file = _changes(settings, new)
     env = [f"-e{name}={value}" for name, value in in_words if value is not None]

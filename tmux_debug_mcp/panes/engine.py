@@ -26,10 +26,10 @@ from tmux_debug_mcp.errors import (
     PaneNotFoundError,
     StorageError,
 )
-from tmux_debug_mcp.linux import memory, processes
+from tmux_debug_mcp.linux import own_process, processes
 from tmux_debug_mcp.linux.sockets import End, Listeners
 from tmux_debug_mcp.linux.waits import OutsideReaders
-from tmux_debug_mcp.logs.archive import Archive, Entry
+from tmux_debug_mcp.logs.archive import Archive, IndexEntry
 from tmux_debug_mcp.logs.events import LogEvents
 from tmux_debug_mcp.logs.log import Log, nonce_digest
 from tmux_debug_mcp.logs.retention import Retention
@@ -50,7 +50,7 @@ from .ports import Ports, complaint, holder_elsewhere, numbers
 from .readable import KeptPane, Readable, shown_name
 
 MAX_PANES = 512
-# This many panes of `tmux_run` whose command has ended stay in the registry, the newest ones.
+# How many of the panes of `tmux_run` whose command has ended stay in the registry: the newest.
 KEPT_RUN_PANES = 20
 # The work of a look at a pane, in units of `Turns`: at worst it takes about a millisecond.
 _LOOK_WORK = TURN_WORK >> 3
@@ -122,11 +122,11 @@ class Engine:
         return states
 
     async def listed(self) -> list[tuple[Pane, State]]:
-        """Return the same for the panes that lists show: without those of runs that are over."""
-        return [one for one in await self.states() if is_listed(*one)]
+        """Return the panes that lists show, with their states: not those of runs that are over."""
+        return [(pane, state) for pane, state in await self.states() if is_listed(pane, state)]
 
     def panes_in(self, window: str) -> list[Pane]:
-        """Return the panes of a window, our id `@N`, oldest first. Only a split one has several."""
+        """Return the panes of a window, our id `@N`, oldest first; several if it is split."""
         return [pane for pane in self.panes if pane.window == window]
 
     async def taken_port(
@@ -245,7 +245,7 @@ class Engine:
 
     async def _record(self, archive: Archive, pane: Pane, nonce: str) -> None:
         """Write a new pane into the archive's index; kill the pane if that fails."""
-        entry = Entry(
+        entry = IndexEntry(
             id=pane.id,
             window=pane.window,
             name=pane.name,
@@ -262,10 +262,10 @@ class Engine:
             raise
 
     def _new_log(self, client: ControlClient, pane_id: PaneId, nonce: str) -> Log:
-        """Return the log of a new pane: a kept one, or a file without a name.
+        """Return the log of a new pane: a kept log, or a file without a name.
 
         A file without a name is gone when nobody has it open. It is in the temporary directory, or
-        in the client's, which may be in memory, if the former does not support such files.
+        if that does not support such files, in the client's, which may be in memory.
         """
         if self.archive:
             return self.archive.new_log(pane_id, nonce, self.clock)
@@ -300,7 +300,7 @@ class Engine:
             ending = await pane.ending() if pane.made_by.is_evictable else None
             if ending:
                 ended.append((pane.started_at + ending.runtime_s, pane))
-        ended.sort(key=lambda one: one[0])
+        ended.sort(key=lambda entry: entry[0])
         for _, pane in ended[:-KEPT_RUN_PANES]:
             if not pane.subscribers and not pane.left():
                 await self._evict(pane)
@@ -321,7 +321,7 @@ class Engine:
         return {pane.id: pane.name for pane in self.panes if pane.name in named}
 
     async def find(self, target: str) -> Pane:
-        """Return the pane with an id, or the running one with a name, else the newest with it.
+        """Return the pane with an id, or the running pane with a name, else the newest with it.
 
         Raises:
             PaneNotFoundError: There is none.
@@ -392,11 +392,11 @@ class Engine:
         try:
             ended = await pane.end((signal.SIGHUP, signal.SIGTERM))
         except Exception:  # its processes may live on
-            panes = sorted([*self.panes, pane], key=lambda one: one.started_at)
-            self._panes = {one.id: one for one in panes}
+            panes = sorted([*self.panes, pane], key=lambda pane: pane.started_at)
+            self._panes = {pane.id: pane for pane in panes}
             raise
         if not self._panes:
-            memory.give_back()
+            own_process.give_back_memory()
         return ended
 
     async def kill_all(self, panes: Iterable[Pane]) -> None:

@@ -1,9 +1,9 @@
-"""Hidden input: whether a program awaits it, which one, and whether a secret was shown anyway.
+"""Hidden input: whether and which program awaits it, and whether a secret was shown anyway.
 
 A terminal may show a secret at any time after it was typed. We look only right after that.
 
 A secret is meant for the program that asked for it. While its giver looks it up, that program may
-end, and another one ask: so whoever read when it was asked for must read when it is typed.
+end, and another program ask: so whoever read when it was asked for must read when it is typed.
 """
 
 import re

@@ -19,11 +19,11 @@ from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.own_command import own_command
 from tmux_debug_mcp.tmux.text import paste_commands
-from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Typed
+from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoer, TypedText
 from tmux_debug_mcp.vt.keys import (
     KEY_MODES,
     Protocol,
-    Requests,
+    ProtocolTracker,
     codes_of,
     depend_on_modes,
     need_protocol,
@@ -31,8 +31,8 @@ from tmux_debug_mcp.vt.keys import (
 from tmux_debug_mcp.vt.sequences import CONTROLS
 from tmux_debug_mcp.vt.steps import Keystrokes
 
-from .looking.activity import Awaits, Snapshot, awaited, prompting
-from .looking.terminal import Terminal
+from .looking.activity import Awaits, Snapshot, awaited, prompting_shell
+from .looking.pane_terminal import Terminal
 from .place import PaneId, Place
 
 # After these keys, a shell's line is empty.
@@ -49,7 +49,7 @@ _MAX_IN_COMMAND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(Typed):
+class SentStep(TypedText):
     """Keystrokes that were sent to a pane, and the state of the pane right before.
 
     Attributes:
@@ -109,12 +109,12 @@ class Keyboard:
         self._only_people_type_secrets = only_people_type_secrets
         self.lock = anyio.Lock()
         self.sequence = anyio.Lock()
-        self.sent: deque[Sent] = deque(maxlen=_MAX_SENT)
+        self.sent: deque[SentStep] = deque(maxlen=_MAX_SENT)
         self.holder: str | None = None
         self.typed_lines: list[str | None] = []
         self.empty_prompt: int | None = None
         self._has_left_line = False  # with what was typed last
-        self._requests = Requests()
+        self._requests = ProtocolTracker()
 
     def hand_over(self, person: str) -> None:
         """Give a person the keyboard. Until they let go, calls can't type, run or signal."""
@@ -150,7 +150,7 @@ class Keyboard:
         """Raise HiddenInputError if only a person may type these now. Calls may interrupt."""
         if not self._only_people_type_secrets or keystrokes.interrupts:
             return
-        # A program may ask on a terminal that it has made within this one, or read key by key.
+        # A program may ask on a terminal that it has made within the pane's, or read key by key.
         snapshot = self._terminal.look().snapshot
         both = (terminals.modes(self._place.leader.pid), snapshot.modes)
         are_hidden = any(modes and modes.hides_lines for modes in both)
@@ -159,7 +159,7 @@ class Keyboard:
             raise HiddenInputError(self._pane_id, how)
 
     @property
-    def last_sent(self) -> Sent | None:
+    def last_sent(self) -> SentStep | None:
         """What was typed last; None before anything was."""
         return self.sent[-1] if self.sent else None
 
@@ -191,7 +191,7 @@ class Keyboard:
         """Note that the shell's command line is empty."""
         self.typed_lines.clear()
 
-    def begin(self, keystrokes: Keystrokes, rows: Sequence[str] = ()) -> Sent:
+    def begin(self, keystrokes: Keystrokes, rows: Sequence[str] = ()) -> SentStep:
         """Take a snapshot and remember keystrokes that are about to be typed.
 
         Comparing later snapshots with it shows whether the program has read them. `rows` are the
@@ -201,19 +201,19 @@ class Keyboard:
         before = self._terminal.begin_typing(
             gets_keys=gets_keys, gets_escape=keystrokes.ends_with_escape
         )
-        shell, modes = prompting(before), before.own_modes
+        shell, modes = prompting_shell(before), before.own_modes
         if modes and modes.echoes:
-            echoes = Echoes.TERMINAL
+            echoer = Echoer.TERMINAL
         elif modes and modes.hides_lines:
-            echoes = Echoes.NOBODY
+            echoer = Echoer.NOBODY
         else:
-            echoes = Echoes.EDITOR if shell else Echoes.PROGRAM
+            echoer = Echoer.EDITOR if shell else Echoer.PROGRAM
         pieces = CONTROLS.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]
         texts = [piece.strip(" ") for piece in pieces]
-        sent = Sent(
+        sent = SentStep(
             cursor=self._log.size,
             texts=[text for text in texts if text],
-            echoes=echoes,
+            echoer=echoer,
             number=self.last_sent.number + 1 if self.last_sent else 0,
             at=self._clock.now(),
             before=before,
@@ -224,7 +224,7 @@ class Keyboard:
             self.empty_prompt = sent.cursor
         return sent
 
-    def undo(self, sent: Sent) -> None:
+    def undo(self, sent: SentStep) -> None:
         """Note that keystrokes were not typed after all, nor used the shell's line."""
         if self.last_sent is sent:
             self.sent.pop()
@@ -253,7 +253,7 @@ class Keyboard:
         self._terminal.tmux_has_typed()
 
     async def check_codes(self, keys: Sequence[str]) -> None:
-        """Raise NoKeyCodeError if the program would take a key for another one."""
+        """Raise NoKeyCodeError if the program would take a key for another."""
         if need_protocol(keys):
             codes_of(keys, "", await self.protocol())
 

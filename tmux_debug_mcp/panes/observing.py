@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
+from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.logs.reading import end_of_line
-from tmux_debug_mcp.logs.seen import Seen
-from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.logs.seen import SeenText
 from tmux_debug_mcp.vt.captured import ScreenRows
 from tmux_debug_mcp.vt.echo import rows_without_typed
 from tmux_debug_mcp.vt.marks import with_commands
 
+from .caller_session import CallerSession
 from .capturing import capture_screen_rows
-from .keyboard import Sent
+from .keyboard import SentStep
 from .looking.activity import Snapshot
 from .pane import Pane
-from .sessions import CallerSession
 
 # The log is matched in slices, so at most this much output is shown after a match.
 SLICE_BYTES = 4096
@@ -47,7 +47,7 @@ class Match(NamedTuple):
 
 
 class Observation:
-    """What is new in a pane since a cursor, as far as its log was read. Functions below make one.
+    """What is new in a pane since a cursor, as far as its log was read. Functions below make it.
 
     Attributes:
         cursor: Where it begins.
@@ -86,17 +86,17 @@ class Observation:
         self._screen_matched_to = self.cursor  # the position when rows were last matched
         self._screen_at = -1  # the position when the screen was last captured, and what it was
         self._screen_there: ScreenRows | None = None
-        self._first_drawing = text.rows_before  # the drawing that was on there, if one was
+        self._first_drawing = text.rows_before  # the drawing that was on there, if any
         first_rows = self._rows() or ()
         self.rows = rows or first_rows
-        self.seen = Seen(self.cursor, first_rows, matcher.show)
+        self.seen = SeenText(self.cursor, first_rows, matcher.show)
 
     @property
     def position(self) -> int:
         """The cursor up to which the log was read."""
         return self.text.position
 
-    async def step(self, sent: Sent) -> None:
+    async def step(self, sent: SentStep) -> None:
         """Note that a step of keys is being sent. What matched before it matched early."""
         if self.steps:
             await self.has_stopped_at(sent.cursor)
@@ -110,7 +110,7 @@ class Observation:
     async def has_stopped_at(self, end: int) -> bool:
         """Read up to a cursor between two steps; return whether `stop_pattern` has matched.
 
-        A match of the other pattern is an early one.
+        A match of the other pattern is early.
         """
         position = -1
         while self.early is not MatchReason.STOPPED and position != self.position < end:
@@ -157,7 +157,7 @@ class Observation:
             position = self.position
             await self._advance(end)
 
-    def seen_now(self) -> Seen:
+    def seen_now(self) -> SeenText:
         """Return what was seen, with the lines that may still change."""
         return self.seen.with_open(self.text.open_lines)
 
@@ -280,7 +280,7 @@ async def since_cursor(
 
 
 async def since_last_keys(pane: Pane, matcher: Matcher) -> Observation:
-    """Return one from the last keys or the shell's last job, the later one, else from the start."""
+    """Observe from the last keys or the shell's last job, the later of them, or the start."""
     job, sent = pane.jobs.last, pane.keyboard.last_sent
     job_start = job.start if job and job.start is not None else 0
     if sent is None or job_start > sent.cursor:

@@ -1,7 +1,7 @@
 """A pane: its place in tmux, its log, its terminal, its keyboard, and the jobs of its shell.
 
 We ask tmux and the kernel what a pane is doing, and keep only how the program ended. No call waits
-here for another one.
+here for another call.
 """
 
 import contextlib
@@ -33,9 +33,9 @@ from tmux_debug_mcp.vt.printable import plain_name
 
 from .creation import NewPane
 from .keyboard import Keyboard
-from .looking.activity import Activity, Awaits, prompting
+from .looking.activity import Activity, Awaits, prompting_shell
+from .looking.pane_terminal import Terminal
 from .looking.state import State, ended_state
-from .looking.terminal import Terminal
 from .place import PaneId, Place, wait_for_exit
 from .ports import Ports
 from .shells.dialects import Shell
@@ -189,7 +189,7 @@ class Pane:
     def left(self) -> list[processes.Stat]:
         """Return the processes that the program, which has ended, has left running.
 
-        Those that another one of them has started are left out.
+        Processes that another of them has started are left out.
         """
         if self._is_empty:
             return []
@@ -269,7 +269,7 @@ class Pane:
         number = signal_word.removeprefix("x")
         if number:
             return self._ended_now(processes.signal_exit_code(int(number)))
-        # tmux 3.3 may miss the SIGCHLD of a child. Another one makes it look.
+        # tmux 3.3 may miss the SIGCHLD of a child. Another signal makes it look.
         processes.send_signals([self.client.server_pid], signal.SIGCHLD)
         return None
 
@@ -417,7 +417,7 @@ class Pane:
         self._drained_wait = wait
         self.is_log_late = False
         if closed_job:
-            closed_job.settle()
+            closed_job.conclude()
         return True
 
     async def drain_prompt(self) -> None:
@@ -428,7 +428,7 @@ class Pane:
     def _is_log_written(self) -> bool:
         if self._has_lost_log_writer():
             return True
-        # A new one may not have opened the log yet, but pane.sh would have waited for it.
+        # A new writer may not have opened the log yet, but pane.sh would have waited for it.
         if self._log_writer is None and self.place.living_leader() is None:
             return True
         return self._log_writer is not None and not processes.is_busy(self._log_writer)
@@ -506,31 +506,31 @@ class Pane:
         self._close_log_if_unused()
         return state
 
-    def notices(self) -> list[str]:
-        """Return what every result about this pane says.
+    def remarks(self) -> list[str]:
+        """Return the remarks that every status line about this pane makes.
 
         Its output is stopped, a person has the keyboard, or output is late or lost.
         """
-        notices = []
+        remarks = []
         # In a flood, the terminal may be full for a moment.
         is_quiet = self.clock.now() >= self.log.grew_at() + self.clock.times.quiet_s
         if is_quiet and self._ended is None and terminals.is_output_stopped(self.leader.pid):
-            notices.append("C-s has stopped its output: C-q resumes it")
+            remarks.append("C-s has stopped its output: C-q resumes it")
         if self.keyboard.holder:
-            notices.append(f"{self.keyboard.holder} has the keyboard")
+            remarks.append(f"{self.keyboard.holder} has the keyboard")
         if self.is_log_late and not self._is_log_written():
-            notices.append("output is late: its log is not being written")
+            remarks.append("output is late: its log is not being written")
         if self.has_gaps:
-            notices.append("some output was lost: there was no room for it")
-        return notices
+            remarks.append("some output was lost: there was no room for it")
+        return remarks
 
     def _closed_job(self) -> Job | None:
         """Return the job whose call returned before its end, if its shell is done with it by now.
 
-        Its end mark, if it printed one, is in the log after a drain.
+        Its end mark, if any, is in the log after a drain.
         """
         job = self.jobs.unreported
-        if job is None or job.is_settled:
+        if job is None or job.is_concluded:
             return None
         has_begun = job.has_begun()  # before it is seen to be closed, else it may just begin
         if not job.is_closed():
@@ -538,24 +538,25 @@ class Pane:
         if has_begun:
             # A command may have closed the script, too, but then its shell is not at its prompt.
             is_back = (
-                not job.shell.is_running() or prompting(self.terminal.look().snapshot) == job.shell
+                not job.shell.is_running()
+                or prompting_shell(self.terminal.look().snapshot) == job.shell
             )
             return job if is_back else None
         # A shell that is slow to open the script seems to have closed it.
         if job.runtime_s > self.clock.times.take_s and job.cancel():
-            job.settle()
+            job.conclude()
         return None
 
     def leave_run(self, job: Job) -> None:
         """Note that the call of a run returns before its end, which later results tell."""
-        self.run_ending()  # that of an earlier run, before this one takes its place
+        self.run_ending()  # of an earlier run, before this run takes its place
         self.jobs.unreported = job
 
     def run_ending(self) -> RunEnding | None:
         """Return how the last run ended whose call returned before its end; None if none has."""
         job = self.jobs.unreported
-        if job is not None and (job.is_settled or job.is_done() or self._ended):
-            job.settle()
+        if job is not None and (job.is_concluded or job.is_done() or self._ended):
+            job.conclude()
             self.jobs.unreported = None
             job.remove()
             outcome = self._outcome(job)

@@ -1,10 +1,10 @@
-"""People in panes: a person watches one, works in it, or types a secret that no agent sees.
+"""People in panes: a person watches a pane, works in it, or types a secret that no agent sees.
 
 A person's tmux client gets a separate session with only the window of that pane. With the keyboard,
 the pane has the size of their terminal. If the window is split, it keeps its size, and the pane is
-zoomed: tmux passes keys to a window's active pane, and a zoomed one has the window to itself. Until
-the person lets go, nothing splits the window or selects another pane there. A person who only
-watches sees the whole window, or of a larger one the part around the cursor.
+zoomed: tmux passes keys to a window's active pane, and a zoomed pane has the window to itself.
+Until the person lets go, nothing splits the window or selects another pane there. A person who only
+watches sees the whole window, or if it is larger, the part around the cursor.
 
 To scroll back, they get a second session with a copy of the pane's text in tmux' copy mode. The
 pane itself goes on for all others. A program that has ended has no cursor, and tmux would show the
@@ -48,7 +48,7 @@ MAX_SECRET_BYTES = terminals.MAX_LINE_BYTES
 
 
 class PersonsSession:
-    """A tmux session that shows a pane to a person. Make one with `session_for`.
+    """A tmux session that shows a pane to a person. `session_for` makes it.
 
     Attributes:
         shows_end: They see the text of a program that has ended.
@@ -66,7 +66,6 @@ class PersonsSession:
 
     @property
     def _is_alone(self) -> bool:
-        """Whether the pane has its window to itself."""
         return len(self._engine.panes_in(self._pane.window)) == 1
 
     @property
@@ -308,7 +307,7 @@ async def type_secret(pane: Pane, secret: str, readers: Readers) -> None:
             raise NotAwaitedError(pane.id)
         modes = terminals.modes(pane.leader.pid)
         if modes and set(modes.special_characters) & set(secret.encode()):
-            # This goes on record, so it does not say which one.
+            # This goes on record, so it does not say which character.
             raise ToolError(
                 "The secret contains a character that erases, ends or interrupts a line in pane "
                 f"'{pane.id}' (see stty -a). Nothing was typed. End the program, run stty sane in "
@@ -330,7 +329,7 @@ async def _reach_program(pane: Pane, before: Snapshot) -> None:
     """Wait until what was typed has reached the program, with its echo, but for 1 s at most.
 
     On a busy machine, the terminal passes it on some time after tmux has written it. A change of
-    modes also wakes the terminal's readers, so after one, output has to follow.
+    modes also wakes the terminal's readers, so after a change, output has to follow.
     """
     clock, times = pane.clock, pane.clock.times
     deadline = clock.now() + times.drain_s

@@ -3,8 +3,8 @@
 The kernel lists all listening sockets at once. Finding out whose they are means reading the open
 files of processes, which takes as long for each pane. So each pane remembers which sockets are not
 its own: those that were seen before it was made, and those that it has not had for
-`Times.settled_s`. A look reads at most 1,024 descriptors, and the next one goes on from there: a
-pane may have 100,000. Until all were read, nothing is said of what was not found.
+`Times.foreign_socket_s`. A look reads at most 1,024 descriptors, and the next look goes on from
+there: a pane may have 100,000. Until all were read, nothing is said of what was not found.
 """
 
 import re
@@ -24,7 +24,7 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 _PORT = re.compile(r"\bport\W{0,3}(\d{2,5})\b|:(\d{2,5})\b|', (\d{2,5})\)", re.IGNORECASE)
-# The port is near the complaint: in its line, or in one of this many around it.
+# The port is near the complaint: in its line, or in this many lines around it.
 _LINES_AROUND = 6
 # How many descriptors a look reads.
 _MAX_READ = 1024
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"(?<!\d)\d{2,5}(?!\d)")
 
 
 def complaint(text: str) -> list[int] | None:
-    """Return the ports named near a complaint that one is taken; None without a complaint.
+    """Return the ports named near a complaint that a port is taken; None without a complaint.
 
     Each may be another number, such as a line number. Those nearest to the complaint come first.
     """
@@ -43,8 +43,8 @@ def complaint(text: str) -> list[int] | None:
     for at in reversed(range(len(lines))):
         if not _COMPLAINT.search(lines[at]):
             continue
-        near = sorted(range(len(lines)), key=lambda number: abs(number - at))
-        groups = [found for one in near[: 2 * _LINES_AROUND] for found in _PORT.findall(lines[one])]
+        near = sorted(range(len(lines)), key=lambda number: abs(number - at))[: 2 * _LINES_AROUND]
+        groups = [found for number in near for found in _PORT.findall(lines[number])]
         return list(dict.fromkeys(int("".join(group)) for group in groups))
     return None
 
@@ -69,7 +69,7 @@ class _Search(NamedTuple):
 
 
 class Ports:
-    """The ports on which the processes of one pane listen.
+    """The ports on which a pane's processes listen.
 
     Args:
         place: Where the pane is.
@@ -87,7 +87,7 @@ class Ports:
         self._own: dict[int, tuple[int, int]] = {}
         # When a socket was first found not to be the pane's.
         self._missed_at: dict[int, float] = {}
-        self._settled_version = before
+        self._searched_version = before
         self._search: _Search | None = None
 
     def ends(self, listening: Sequence[End] | None = None) -> list[End]:
@@ -100,8 +100,8 @@ class Ports:
         for inode, holder in list(self._own.items()):
             if sockets.socket_at(*holder) != inode:
                 del self._own[inode]
-                self._settled_version = -1  # another process may have it
-        if self._listeners.version != self._settled_version:
+                self._searched_version = -1  # another process may have it
+        if self._listeners.version != self._searched_version:
             self._find_own({end.inode for end in listening})
         if not self._own:
             return []
@@ -110,13 +110,13 @@ class Ports:
     def _find_own(self, listening: set[int]) -> None:
         """Go on finding out which of the listening sockets are the pane's."""
         now = self._clock.now()
-        settled_before = now - self._clock.times.settled_s
+        foreign_before = now - self._clock.times.foreign_socket_s
         if self._search is None:
             unknown = {
                 inode
                 for inode in listening - self._own.keys()
                 if self._listeners.since(inode) > self._before
-                and self._missed_at.get(inode, now) >= settled_before
+                and self._missed_at.get(inode, now) >= foreign_before
             }
             self._search = _Search(self._listeners.version, unknown, self._descriptors())
         search = self._search
@@ -133,7 +133,7 @@ class Ports:
             if inode in missed or inode in self._missed_at
         }
         if not missed:
-            self._settled_version = search.version
+            self._searched_version = search.version
 
     def _descriptors(self) -> Iterator[tuple[int, int, int]]:
         """Yield the processes of the pane, each with its descriptors and their sockets or 0."""

@@ -2,7 +2,7 @@
 
 import math
 
-from .looking.activity import prompting
+from .looking.activity import prompting_shell
 from .pane import Pane
 from .shells.dialects import Shell, foreground_shell
 from .watching import Later, Moment, Need, until
@@ -11,11 +11,14 @@ from .watching import Later, Moment, Need, until
 class AtPrompt:
     """Decides, as a rule, that the shell in the foreground is at its prompt, or won't reach it.
 
-    A shell that has been at its prompt before gets `timeout_s`, but at least `Times.coming_s` while
-    it is at work. A new one gets `starting_s` while it is busy; if it is asked `to_run` something,
-    also while it runs programs itself. Another program may have the terminal in a pane that was
-    just made, or if a shell is asked `to_run` something, for `timeout_s`; before the pane's command
-    has begun, for `starting_s`.
+    How long it waits depends on what has the terminal:
+
+    - A shell that was at its prompt before gets `timeout_s`, and until `Times.coming_s` while it is
+      at work.
+    - A new shell gets `starting_s` while it is busy; if it is asked `to_run` something, also while
+      it runs programs itself.
+    - Another program gets `timeout_s` if a shell is asked `to_run` something, or while the pane is
+      young. Before the pane's command has begun, it gets `starting_s`.
     """
 
     def __init__(
@@ -31,13 +34,11 @@ class AtPrompt:
         self._timeout_s = timeout_s
         self._starting_s = times.starting_s if starting_s is None else starting_s
         self._to_run = to_run
-        begin, made_at = pane.clock.now(), pane.started_at
-        # How long another program may have the terminal: the pane's command, or what is before it.
-        self.other_until = begin + timeout_s
-        if not to_run:
-            self.other_until = min(self.other_until, made_at + times.young_s)
-        self._before_until = max(begin + timeout_s, made_at + self._starting_s)
-        self._seen_at: float | None = None  # when a shell was first seen in the foreground
+        deadline, made_at = pane.clock.now() + timeout_s, pane.started_at
+        # Until when another program may have the terminal, and before the pane's command has begun.
+        self.program_until = deadline if to_run else min(deadline, made_at + times.young_s)
+        self._begin_until = max(deadline, made_at + self._starting_s)
+        self._shell_seen_at: float | None = None  # when a shell was first in the foreground
 
     def __call__(self, moment: Moment) -> Shell | bool | Need | Later:
         """Return the shell at its prompt; False if none reaches it."""
@@ -50,23 +51,22 @@ class AtPrompt:
             return activity.shell
         shell = activity.snapshot.shell
         if shell:
-            is_coming = self._is_coming(shell, activity.same_s, moment)
+            may_come = self._may_reach_prompt(shell, activity.unchanged_s, moment)
         else:
-            is_coming = now < (self.other_until if moment.has_begun else self._before_until)
-        return Later(now + activity.look_again_s) if is_coming else False
+            may_come = now < (self.program_until if moment.has_begun else self._begin_until)
+        return Later(now + activity.look_again_s) if may_come else False
 
-    def _is_coming(self, shell: Shell, same_s: float, moment: Moment) -> bool:
-        """Return whether a shell that has done nothing for `same_s` may reach its prompt soon."""
-        if self._seen_at is None:
-            self._seen_at = moment.now
-        waited_s = moment.now - self._seen_at
-        if waited_s <= self._timeout_s:
+    def _may_reach_prompt(self, shell: Shell, unchanged_s: float, moment: Moment) -> bool:
+        if self._shell_seen_at is None:
+            self._shell_seen_at = moment.now
+        waited_s = moment.now - self._shell_seen_at
+        is_at_work = unchanged_s < self._timeout_s
+        if waited_s <= self._timeout_s or (is_at_work and waited_s < self._times.coming_s):
             return True
-        if same_s < self._timeout_s and waited_s < self._times.coming_s:
-            return True
-        if shell.start in self.pane.terminal.known_shells or not moment.takes_commands:
+        is_new = shell.start not in self.pane.terminal.known_shells
+        if not is_new or not moment.takes_commands:
             return False
-        is_busy = same_s < self._times.asking_s or (self._to_run and moment.has_children)
+        is_busy = unchanged_s < self._times.asking_s or (self._to_run and moment.has_children)
         return is_busy and waited_s < self._starting_s
 
 
@@ -76,15 +76,15 @@ async def prompt(rule: AtPrompt, most_s: float = math.inf, *, is_sure: bool = Tr
     Without `is_sure`, one look is enough for a shell that has been at its prompt before.
     """
     pane, terminal, now = rule.pane, rule.pane.terminal, rule.pane.clock.now()
-    is_over = now >= rule.other_until and terminal.has_begun()
-    if is_over:
+    if now >= rule.program_until and terminal.has_begun():
+        # No wait, and often no look, for a program that has the terminal instead of a shell.
         known = terminal.unchanged()
         shell = known.snapshot.shell if known else foreground_shell(pane.leader.pid)
         if shell is None:
             return None
     if not is_sure:
         activity = terminal.look()
-        likely = prompting(activity.snapshot) if activity.is_likely else None
+        likely = prompting_shell(activity.snapshot) if activity.is_likely else None
         if likely and likely.start in terminal.known_shells:
             return likely
     found, _ = await until(pane, rule, now + most_s)

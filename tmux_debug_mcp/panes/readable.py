@@ -1,4 +1,4 @@
-"""Reading panes: live ones, and those of which only a kept log is left."""
+"""Reading panes: live panes, and those of which only a kept log is left."""
 
 import contextlib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from tmux_debug_mcp.logs.archive import ArchivedPane
 from tmux_debug_mcp.logs.reading import read_last_lines, read_screen
 
 from .capturing import capture, capture_screen
-from .looking.activity import Activity, Waiting
+from .looking.activity import Activity, WaitKind
 from .looking.state import State, ended_state
 from .pane import Pane
 from .shells.jobs import RunEnding
@@ -18,9 +18,9 @@ from .watching import Moment, Need, at_rest, until
 
 
 class KeptPane:
-    """A pane of which only the log is left. It can be read like a live one.
+    """A pane of which only the log is left. It can be read like a live pane.
 
-    Its id is `RUN/ID`. Whoever opens one must close its log.
+    Its id is `RUN/ID`. Whoever opens it must close its log.
     """
 
     has_gaps = False
@@ -50,8 +50,8 @@ class KeptPane:
         """Return False: the log is complete, or another server's."""
         return False
 
-    def notices(self) -> list[str]:
-        """Return no notices: a kept log has none."""
+    def remarks(self) -> list[str]:
+        """Return no remarks: a kept log needs none."""
         return []
 
     def run_ending(self) -> RunEnding | None:
@@ -63,13 +63,13 @@ Readable = Pane | KeptPane
 
 
 def shown_name(pane: Readable) -> str:
-    """Return a pane's id, with its name if it has one, in quotes if that has blanks."""
+    """Return a pane's id, with its name if any, in quotes if that has blanks."""
     if pane.name == pane.id:
         return str(pane.id)
     return f"{pane.id} '{pane.name}'" if " " in pane.name else f"{pane.id} {pane.name}"
 
 
-async def settled_state(pane: Readable) -> State:
+async def confirmed_state(pane: Readable) -> State:
     """Return a pane's state. If the program may be at rest, first find out whether it is.
 
     Only if it is, the state says what it is blocked on. A single look can't tell how long the
@@ -83,13 +83,13 @@ async def settled_state(pane: Readable) -> State:
     clock, quiet_s = pane.clock, pane.clock.times.quiet_s
     activity = pane.terminal.unchanged() or pane.terminal.look()
     snapshot = activity.snapshot
-    may_rest = snapshot.waiting is Waiting.NONE and not (snapshot.is_over or snapshot.is_at_work)
+    may_rest = snapshot.waiting is WaitKind.NONE and not (snapshot.is_over or snapshot.is_at_work)
     if not may_rest or clock.now() < pane.log.grew_at() + quiet_s:
         return state
     last: Activity | None = None
     works = 0
 
-    def is_settled(moment: Moment) -> bool | Need | None:
+    def is_certain(moment: Moment) -> bool | Need | None:
         nonlocal last, works
         activity = moment.activity
         if activity is not last:
@@ -98,7 +98,7 @@ async def settled_state(pane: Readable) -> State:
         return works > 1 or at_rest(moment)
 
     if not activity.is_at_rest:
-        await until(pane, is_settled, clock.now() + 2 * quiet_s)
+        await until(pane, is_certain, clock.now() + 2 * quiet_s)
         state = await pane.state()
     until_s = clock.now() + 2 * quiet_s
     while pane.terminal.is_blocked_soon and clock.now() < until_s:
@@ -107,18 +107,18 @@ async def settled_state(pane: Readable) -> State:
     return state
 
 
-async def settled_states(states: Sequence[tuple[Pane, State]]) -> list[tuple[Pane, State]]:
-    """Return panes with these states, or settled ones where these don't say what is waited for."""
-    settled = dict(states)
+async def confirmed_states(states: Sequence[tuple[Pane, State]]) -> list[tuple[Pane, State]]:
+    """Return panes with these states, or confirmed ones where these don't say what is awaited."""
+    confirmed = dict(states)
 
-    async def settle(pane: Pane) -> None:
-        settled[pane] = await settled_state(pane)
+    async def confirm(pane: Pane) -> None:
+        confirmed[pane] = await confirmed_state(pane)
 
     async with anyio.create_task_group() as tasks:
         for pane, state in states:
             if state.is_running and not (state.awaits or state.blocked_on):
-                tasks.start_soon(settle, pane)
-    return list(settled.items())
+                tasks.start_soon(confirm, pane)
+    return list(confirmed.items())
 
 
 async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: bool = False) -> str:

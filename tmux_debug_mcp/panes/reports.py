@@ -3,8 +3,8 @@
 A report shows the lines that were printed, and after them the screen if a program draws on it. If
 there were several steps, it also shows the rows that appeared on the screen after each. Nothing is
 shown twice: what was drawn does not count as lines, and of a screen that the caller was shown, only
-the changed rows appear. A program that has crashed leaves no screen, so its last one precedes what
-it printed then.
+the changed rows appear. A program that has crashed leaves no screen, so its last screen precedes
+what it printed then.
 
 Making a report does not count as showing it: it may never reach the caller.
 """
@@ -27,16 +27,16 @@ from tmux_debug_mcp.logs.excerpts import (
     note,
     without_blank_ends,
 )
-from tmux_debug_mcp.logs.seen import Frame, Seen, found_in, in_pairs
+from tmux_debug_mcp.logs.seen import Frame, SeenText, found_in, in_pairs
 from tmux_debug_mcp.turns import TURN_WORK
 from tmux_debug_mcp.vt.captured import ScreenRows
 
+from .caller_session import NOTHING_SHOWN, PaneView, ShownScreen
 from .capturing import capture_screen_rows
 from .looking.activity import Activity
 from .looking.state import State
 from .observing import Observation
 from .pane import Pane, ScreenAt
-from .sessions import NOTHING_SHOWN, Shown, ShownScreen
 
 # Limits for the text of an observation: if a condition was given, if none was, and for each further
 # step of keys.
@@ -83,7 +83,7 @@ class Reason(StrEnum):
     HELD = "held"  # time ran out; not interrupted, since a person has the keyboard
     LATE = "late"  # time ran out; the command has ended, but its last output is not in the log yet
     GIVEN_UP = "given_up"  # the shell gave the command up, because of an error in it
-    SHELL_ENDED = "shell_ended"  # the shell that ran the command, inside another one, has ended
+    SHELL_ENDED = "shell_ended"  # the shell that ran the command, inside another shell, has ended
     REPLACED = "replaced"  # the shell has replaced itself with a program, by `exec`
     SHELL_STARTED = "shell_started"  # the command is, or has started, a shell, now at its prompt
     SHELL_INTERRUPTED = "shell_interrupted"  # the same; an interrupt may have cut its start short
@@ -108,7 +108,7 @@ _GOES_ON = (Reason.INPUT, Reason.QUIET, Reason.RUNNING, Reason.HELD, Reason.LATE
 
 
 @dataclass(frozen=True, slots=True)
-class Shows:
+class Selection:
     """What a report shows.
 
     Attributes:
@@ -168,7 +168,7 @@ class Report:
     excerpt: Excerpt = NOTHING
     screen: tuple[int, int] | None = None
     unseen_bytes: int = 0
-    shown: Shown = NOTHING_SHOWN
+    shown: PaneView = NOTHING_SHOWN
     is_early: bool = False
     old_match: OldMatch | None = None
     was_for_match: bool = False
@@ -181,7 +181,7 @@ async def report(
     observation: Observation,
     reason: Reason,
     activity: Activity | None,
-    shows: Shows,
+    shows: Selection,
     end: int | None = None,
 ) -> Report:
     """Return the report of an observation, or of its output up to a cursor.
@@ -230,7 +230,7 @@ async def report(
         excerpt,
         screen.size if screen else None,
         observation.text.unseen_bytes if has_patterns else 0,
-        Shown(end, shown_screen, session.news(pane)),
+        PaneView(end, shown_screen, session.news(pane)),
         is_early=reason.is_match and not has_matched,
         old_match=old_match,
         was_for_match=has_patterns,
@@ -268,7 +268,7 @@ async def _old_match(observation: Observation) -> OldMatch | None:
     return OldMatch(max(0.0, observation.begun_at - at), match.is_old_row, new_from)
 
 
-def _crashed(pane: Pane, seen: Seen, ending: State | None) -> Frame | None:
+def _crashed(pane: Pane, seen: SeenText, ending: State | None) -> Frame | None:
     """Return the last screen of a program that has failed soon after it was done with it."""
     screen = seen.last_screen
     if screen is None or ending is None or not ending.code:
@@ -283,10 +283,10 @@ def _crashed(pane: Pane, seen: Seen, ending: State | None) -> Frame | None:
 
 def _text(
     observation: Observation,
-    seen: Seen,
+    seen: SeenText,
     reason: Reason,
     screen: ScreenRows | None,
-    shows: Shows,
+    shows: Selection,
     crashed: Frame | None,
 ) -> Excerpt:
     if shows.pattern is not None:
@@ -305,7 +305,7 @@ def _text(
     excerpts = _in_order(blocks, room)
     if screen and not observation.text.is_alternate:  # lines may still be on the main screen
         rows_now = Counter(drawn.marked)
-        excerpts = [one for one in excerpts if not Counter(filter(None, one.marked)) <= rows_now]
+        excerpts = [part for part in excerpts if not Counter(filter(None, part.marked)) <= rows_now]
     if drawn.marked:
         excerpts.append(joined(note("screen"), drawn) if excerpts else drawn)
     # A line feed at the end shows that the last line is whole.
@@ -328,7 +328,7 @@ def _blocks(
 
 def _with_last_screen(
     crashed: Frame,
-    seen: Seen,
+    seen: SeenText,
     frames: Mapping[Part | Frame, Excerpt],
     before: ShownScreen | None,
     room: int,
@@ -338,7 +338,7 @@ def _with_last_screen(
     blocks, later = _blocks(seen.items[:place], frames), _blocks(seen.items[place:], frames)
     known = {"", *(before.seen_rows if before else ())}
     known.update(line for block in blocks for line in block.lines)
-    # Programs that end clear some rows, such as the last one.
+    # Programs that end clear some rows, such as the last.
     is_known = known.issuperset(crashed.rows)
     if not is_known:
         rows = cut_in_the_middle(folded(Excerpt(list(crashed.rows))), room // 2)
@@ -367,7 +367,7 @@ def _in_order(blocks: Sequence[Part | Excerpt], room: int) -> list[Excerpt]:
 
 
 def _newest_frames(
-    seen: Seen, rows_now: Sequence[str], max_characters: int
+    seen: SeenText, rows_now: Sequence[str], max_characters: int
 ) -> dict[Part | Frame, Excerpt]:
     """Return the newest of the screens after steps, without the rows that are there now."""
     frames = _frames(seen, lambda row: row not in rows_now)
@@ -384,7 +384,7 @@ def _newest_frames(
     return newest
 
 
-def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Part | Frame, Excerpt]:
+def _frames(seen: SeenText, is_meant: Callable[[str], object]) -> dict[Part | Frame, Excerpt]:
     """Return the screens after steps, with the rows that are meant; blank rows never are."""
     frames: dict[Part | Frame, Excerpt] = {}
     for item in seen.items:
@@ -395,12 +395,12 @@ def _frames(seen: Seen, is_meant: Callable[[str], object]) -> dict[Part | Frame,
     return frames
 
 
-def _matching(observation: Observation, seen: Seen, screen: ScreenRows | None) -> Excerpt:
+def _matching(observation: Observation, seen: SeenText, screen: ScreenRows | None) -> Excerpt:
     """Return the newest lines, and the rows of the screen, that match `show`."""
     matches = observation.matcher.shows
     rows_now = screen.rows if screen else ()
     frames = _frames(seen, lambda row: row not in rows_now and matches(row))
-    count = seen.count + sum(len(one.lines) - len(one.notes) for one in frames.values())
+    count = seen.count + sum(len(frame.lines) - len(frame.notes) for frame in frames.values())
     found = (
         Excerpt(item.lines) if isinstance(item, Part) else frames.get(item, NOTHING)
         for item in seen.items
@@ -458,7 +458,7 @@ def hidden_rows(
 ) -> frozenset[int]:
     """Return the numbers of the rows of a screen that its caller has not been shown.
 
-    An excerpt shows the screen to a caller who was shown another one before, if any.
+    An excerpt shows the screen to a caller who was shown another screen before, if any.
     """
     shown = set(excerpt.marked)
     known = set(enumerate(before.screen.rows)) if before else set()
@@ -513,7 +513,6 @@ def _named(numbers: Sequence[int]) -> str:
 
 
 def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
-    """Return groups of consecutive numbers."""
-    # They have the same difference between number and index.
-    numbered = groupby(enumerate(numbers), lambda one: one[1] - one[0])
-    return [[number for _, number in group] for _, group in numbered]
+    # They have the same difference between index and number.
+    groups = groupby(enumerate(numbers), lambda indexed: indexed[0] - indexed[1])
+    return [[number for _, number in group] for _, group in groups]

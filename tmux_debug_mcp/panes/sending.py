@@ -26,8 +26,8 @@ from tmux_debug_mcp.vt.keys import Protocol
 from tmux_debug_mcp.vt.steps import Keystrokes, pressed
 
 from .hidden_input import Readers, check_readers, readers_of
-from .keyboard import Sent
-from .looking.activity import Activity, Awaits, Snapshot, Waiting, prompting
+from .keyboard import SentStep
+from .looking.activity import Activity, Awaits, Snapshot, WaitKind, prompting_shell
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
 from .prompts import AtPrompt, prompt
@@ -41,24 +41,24 @@ IsReady = Callable[[Activity, float], bool]
 
 
 @dataclass(slots=True)
-class Sending:
+class SendResult:
     """What a call has sent.
 
     Attributes:
         done: The number of steps that were sent.
         why_not: Why the next step was not sent; None when all were.
-        notes: What became of text that was not typed as it is.
+        remarks: What became of text that was not typed as it is.
         observation: What is new since the first step; None unless asked for.
     """
 
     done: int = 0
     why_not: str | None = None
-    notes: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     observation: Observation | None = None
 
 
 class _NotReadyError(ToolError):
-    """Raised when a program is not ready for more keys. The text says why, as `Sending.why_not`."""
+    """Raised when a program is not ready for more keys. Its text is a `why_not`."""
 
 
 async def send(
@@ -69,11 +69,11 @@ async def send(
     resize: Resize | None = None,
     *,
     is_secret: bool = False,
-) -> Sending:
+) -> SendResult:
     """Send one or more steps, each as soon as the program is ready for it.
 
     `resize` runs before them, and `steps` may then be empty. Each step waits for the program, for
-    `timeout_s` at most; the first one, whose time begins with the call, only for a shell that is
+    `timeout_s` at most; the first step, whose time begins with the call, only for a shell that is
     about to read. If the text `is_secret`, each step with text waits until hidden input is awaited.
     A step that can't be sent is an error only if it is the first. With a matcher, even one without
     patterns, the pane is observed from the resize or the first step on, and no step is sent once
@@ -86,23 +86,27 @@ async def send(
         SecretNotAwaitedError: No hidden input is awaited for the first step.
         SignalError: The first step is a signal that can't be sent.
     """
-    begin, sending = pane.clock.now(), Sending()
+    begin, result = pane.clock.now(), SendResult()
     async with contextlib.AsyncExitStack() as stack:
         # Interrupts may come between the steps of another call.
         if not all(step.interrupts for step in steps):
-            turn = pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s))
-            await stack.enter_async_context(turn)
+            sequence = pane.keyboard.in_sequence(max(timeout_s, pane.clock.times.quiet_s))
+            await stack.enter_async_context(sequence)
         if resize:
-            await _resize(pane, resize, sending, matcher)
+            # As with keys, the program may act on it or not.
+            await pane.check_running()
+            await _begin(pane, pressed(()), result, matcher)
+            await resize()
+            pane.terminal.tmux_has_typed()
         before: Snapshot | None = None
         for number, step in enumerate(steps):
             readers: Readers | None = None
-            # The first one has waited for the turn of this call, too.
+            # The time of the first step includes the wait for the calls before.
             deadline = (pane.clock.now() if number else begin) + timeout_s
             try:
                 if is_secret and step.text:
                     left_s = _left_s(pane, deadline)
-                    readers = await _wait_for_readers(pane, left_s, sending.observation)
+                    readers = await _wait_for_readers(pane, left_s, result.observation)
                 elif before is None:
                     await _wait_for_prompt(pane, step, _left_s(pane, deadline))
                 else:
@@ -111,19 +115,19 @@ async def send(
                     )
                     # What the last step printed belongs to that step.
                     await _wait_until(
-                        pane, is_ready, timeout_s, sending.observation, drains=not step.interrupts
+                        pane, is_ready, timeout_s, result.observation, drains=not step.interrupts
                     )
-                before = await _send_one(pane, step, sending, matcher, deadline, readers)
+                before = await _send_one(pane, step, result, matcher, deadline, readers)
             except ToolError as error:
                 if not number and isinstance(error, _NotReadyError):  # for secret text
                     raise SecretNotAwaitedError(pane.id, str(error)) from None
                 if not number:
                     raise
                 # The caller must learn which steps were sent.
-                sending.why_not = str(error).removesuffix(".")
-            if sending.why_not:
+                result.why_not = str(error).removesuffix(".")
+            if result.why_not:
                 break
-    return sending
+    return result
 
 
 def _left_s(pane: Pane, deadline: float) -> float:
@@ -131,29 +135,23 @@ def _left_s(pane: Pane, deadline: float) -> float:
     return round(max(0.0, deadline - pane.clock.now()), 3)
 
 
-async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher | None) -> None:
-    """Resize a pane. As with keys, the program may act on it or not."""
-    await pane.check_running()
-    await _begin(pane, pressed(()), sending, matcher)
-    await resize()
-    pane.terminal.tmux_has_typed()
-
-
-async def _begin(pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None) -> Sent:
-    """Note that a step is sent now. The first one begins the observation."""
+async def _begin(
+    pane: Pane, step: Keystrokes, result: SendResult, matcher: Matcher | None
+) -> SentStep:
+    """Note that a step is sent now. The first step begins the observation."""
     # Earlier output must be in the log before the cursor of this step.
     if pane.terminal.has_just_printed:
         await pane.flush()
-    if matcher is None or sending.observation:
+    if matcher is None or result.observation:
         return pane.keyboard.begin(step)
     sent = pane.keyboard.begin(step, await rows_now(pane, matcher))
-    sending.observation = await since_cursor(pane, matcher, sent.cursor)
-    await sending.observation.step(sent)
+    result.observation = await since_cursor(pane, matcher, sent.cursor)
+    await result.observation.step(sent)
     return sent
 
 
 async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> None:
-    """Wait for a shell that is about to read, as one that starts is, before the first step.
+    """Wait for a shell that is about to read, such as a starting shell, before the first step.
 
     Its prompt is then in the log, so that it isn't taken for output of this step. Interrupts don't
     wait for that. But C-c drops unread keys, and a signal is for the program that a line starts, so
@@ -182,7 +180,7 @@ async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> No
 async def _send_one(
     pane: Pane,
     step: Keystrokes,
-    sending: Sending,
+    result: SendResult,
     matcher: Matcher | None,
     deadline: float,
     readers: Readers | None,
@@ -191,14 +189,14 @@ async def _send_one(
 
     If the step is secret, only these `readers` may read it.
     """
-    keyboard, observation = pane.keyboard, sending.observation
+    keyboard, observation = pane.keyboard, result.observation
     await pane.check_running()
     keyboard.check_free()
     keyboard.check_not_hidden(step)
     await keyboard.check_codes(step.keys)
     is_whole = True
     with anyio.CancelScope(shield=True):
-        sent = await _begin(pane, step, sending, matcher)
+        sent = await _begin(pane, step, result, matcher)
         # Reading what was printed takes long in a flood, and what ends the flood can't wait for it.
         if observation and not step.interrupts:
             await observation.step(sent)
@@ -206,7 +204,7 @@ async def _send_one(
             _send_signal(pane, sent.before, step.signal)
         else:
             is_whole = not (step.text and step.keys and await _splits_enter(pane, sent.before))
-            sending.notes += _notes(step, sent.before)
+            result.remarks += _remarks(step, sent.before)
             keyboard.use_line(step)
             try:
                 async with keyboard.lock:
@@ -225,11 +223,11 @@ async def _send_one(
         except ToolError as error:
             was_not = "may not be" if isinstance(error, TmuxStuckError) else "was not"
             why_not = str(error).removesuffix(".")
-            sending.why_not = f"its text was typed, but Enter {was_not} pressed: {why_not}"
+            result.why_not = f"its text was typed, but Enter {was_not} pressed: {why_not}"
             return before
-        if sending.observation:
-            sending.observation.before = before
-    sending.done += 1
+        if result.observation:
+            result.observation.before = before
+    result.done += 1
     if observation and step.interrupts:
         await observation.step(sent)
     return before
@@ -253,7 +251,7 @@ def has_text_box(snapshot: Snapshot) -> bool:
     modes = snapshot.modes
     if modes is None or not modes.passes_every_key or snapshot.relays:
         return False
-    return prompting(snapshot) is None and snapshot.waiting is not Waiting.BYTEWISE
+    return prompting_shell(snapshot) is None and snapshot.waiting is not WaitKind.BYTEWISE
 
 
 async def _press_after_text(
@@ -286,7 +284,7 @@ async def _press_after_text(
     return before
 
 
-def _notes(step: Keystrokes, before: Snapshot) -> Iterator[str]:
+def _remarks(step: Keystrokes, before: Snapshot) -> Iterator[str]:
     """Yield what becomes of text that the terminal, or a line editor, does not take as it is."""
     modes = before.modes
     if modes is None:
@@ -301,13 +299,13 @@ def _notes(step: Keystrokes, before: Snapshot) -> Iterator[str]:
 
 def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
     """Send a signal to the processes of the foreground process group."""
-    shell, group = prompting(before), before.group
+    shell, group = prompting_shell(before), before.group
     if shell:
         raise SignalError(name, f"{shell.name} is at its prompt there, and no program runs")
     descendants = map(processes.read_stat, processes.descendants(pane.leader.pid))
     members = [stat.pid for stat in descendants if stat and stat.pgrp == group]
     try:
-        # One by one: killpg(2) would also signal pane.sh, which may be in the group.
+        # Each alone: killpg(2) would also signal pane.sh, which may be in the group.
         for pid in members:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, signal.Signals[name])
@@ -337,8 +335,8 @@ def is_ready_for_step(
 ) -> bool:
     """Return whether to type the next step: the program has read everything and awaits more.
 
-    A program that also does other things, such as one that prints a log or draws on a screen, gets
-    `times.quiet_s` to act on the previous step, as every one does before a step that `interrupts`.
+    A program that also does other things, such as printing a log or drawing, gets `times.quiet_s`
+    to act on the previous step, as every program does before a step that `interrupts`.
     Where the kernel can't tell, the pane must be quiet. The wait began `waited_s` ago; the previous
     step was typed right after the snapshot `before`.
     """
@@ -352,9 +350,9 @@ def is_ready_for_step(
     if activity.is_unclear:
         return activity.inactive_s >= times.quiet_s
     # A program may also read keys that it does not await, as games do at each frame. In canonical
-    # mode, one that keeps working may just have read a line that was typed ahead.
-    is_raw = all(one.modes and not one.modes.is_canonical for one in (before, after))
-    polls = is_raw and before.group == after.group and before.waiting is Waiting.NONE
+    # mode, a program that keeps working may just have read a line that was typed ahead.
+    is_raw = all(snapshot.modes and not snapshot.modes.is_canonical for snapshot in (before, after))
+    polls = is_raw and before.group == after.group and before.waiting is WaitKind.NONE
     return (activity.awaits is not None or polls) and waited_s >= times.quiet_s
 
 
@@ -424,15 +422,17 @@ async def _wait_for_readers(
     await pane.check_running()
     times = pane.clock.times
 
-    def is_settled(activity: Activity, _: float) -> bool:
+    def is_decided(activity: Activity, _: float) -> bool:
         if activity.awaits is Awaits.HIDDEN_INPUT:
             return True
         # It awaits something else, and does nothing before that.
-        does_nothing_else = activity.shell is not None or activity.snapshot.waiting >= Waiting.ALONE
+        does_nothing_else = (
+            activity.shell is not None or activity.snapshot.waiting >= WaitKind.ALONE
+        )
         is_quiet = activity.inactive_s >= times.quiet_s
         return activity.only_awaits and does_nothing_else and is_quiet
 
-    activity = await _wait_until(pane, is_settled, timeout_s, observation)
+    activity = await _wait_until(pane, is_decided, timeout_s, observation)
     if activity.awaits is Awaits.HIDDEN_INPUT:
         return readers_of(activity.snapshot)
     if activity.shell:

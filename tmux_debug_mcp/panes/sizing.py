@@ -17,7 +17,7 @@ from .pane import Pane
 
 
 def given_size(text: str) -> tuple[int, int]:
-    """Return the columns and rows of a size like `80x24`; SizeError if it is not one."""
+    """Return the columns and rows of a size like `80x24`; SizeError if it is not valid."""
     size = size_of(text)
     if size is None:
         raise SizeError(text, f"{MAX_COLUMNS}x{MAX_ROWS}")
@@ -29,7 +29,7 @@ async def arranging(engine: Engine, window: str) -> AsyncIterator[None]:
     """Let the block change the layout of a window. Meanwhile no person gets a keyboard there.
 
     Raises:
-        KeyboardHeldError: A person has one.
+        KeyboardHeldError: A person has a keyboard there.
     """
     async with engine.arranging:
         for pane in engine.panes_in(window):

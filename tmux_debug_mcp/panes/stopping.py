@@ -40,13 +40,13 @@ class StopPlan:
 
     - It has stopped when the shell is at its prompt, or has ended.
     - Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
-    - If another program follows one that was signalled, the shell runs a loop or a list, which only
+    - If another program follows a signalled program, the shell runs a loop or a list, which only
       C-c ends. So the shell is interrupted, too.
     - While no process group has the terminal, as between two programs, there is none to signal.
     - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
     - A shell that is itself at work gets C-c, which it obeys, and no other signal.
-    - Debuggers, pagers and editors take C-c for a key or go back to their prompt. So one that has
-      got the signal and awaits something won't stop.
+    - Debuggers, pagers and editors take C-c for a key or go back to their prompt. So a program
+      that has got the signal and awaits something won't stop.
     """
 
     def __init__(self, times: Times, *, is_interrupt: bool) -> None:

@@ -20,11 +20,11 @@ from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 from tmux_debug_mcp.turns import next_turn
 
+from .caller_session import CallerSession
 from .looking.activity import Awaits
 from .observing import SLICE_BYTES, Observation
 from .pane import Pane
-from .reports import Reason, Report, Shows, report
-from .sessions import CallerSession
+from .reports import Reason, Report, Selection, report
 from .watching import Later, Moment, Need, at_rest, until
 
 # Begins the observation of a wait, given its pane and its patterns.
@@ -40,8 +40,8 @@ class Conditions:
 
     Attributes:
         pattern: A regular expression of RE2 that a line of output must match.
-        stop_pattern: Another one, whose match means that there is no point in waiting longer.
-        gone: A third one, that nothing on the screen matches any more; see `Observation.stands`.
+        stop_pattern: A pattern whose match means that there is no point in waiting longer.
+        gone: A pattern that nothing on the screen matches any more; see `Observation.stands`.
         is_back: Wait until something matches `gone` instead.
         idle_s: Nothing was printed and nothing typed for this long.
         is_for_rest: Wait until the pane is at rest.
@@ -60,7 +60,7 @@ class Conditions:
     is_for_input: bool = False
     port: int | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
-    shows: Shows = field(default_factory=Shows)
+    shows: Selection = field(default_factory=Selection)
 
     @property
     def is_look(self) -> bool:
@@ -68,7 +68,7 @@ class Conditions:
         return self == Conditions(timeout_s=0, shows=self.shows)
 
     def matcher(self) -> Matcher:
-        """Return the compiled patterns; ArgumentError if one is not valid."""
+        """Return the compiled patterns; ArgumentError if any is not valid."""
         return Matcher(self.pattern, self.stop_pattern, self.shows.pattern, self.gone)
 
 
@@ -81,8 +81,8 @@ async def wait(
     """Wait for the first thing that happens in any of one or more panes, for the caller's session.
 
     Returns:
-        One report of what happened; if nothing did before the timeout, one for each pane, in the
-        order of `panes`.
+        A single report of what happened; if nothing did before the timeout, a report for each
+        pane, in the order of `panes`.
 
     Raises:
         ArgumentError: A pattern is not valid.
@@ -94,19 +94,19 @@ async def wait(
 
     async def wait_for_one(number: int) -> None:
         nonlocal first
-        one: Report | ToolError
+        result: Report | ToolError
         try:
             observation = await begin(panes[number], matcher)
             if session:
                 observation.session = session
                 observation.shown_to = session.shown(panes[number]).cursor
-            one = await observe(observation, conditions, deadline)
+            result = await observe(observation, conditions, deadline)
         except ToolError as error:  # raised below, since the task group would wrap it
-            one = error
-        if isinstance(one, Report) and one.reason is Reason.TIMED_OUT:
-            timed_out[number] = one
+            result = error
+        if isinstance(result, Report) and result.reason is Reason.TIMED_OUT:
+            timed_out[number] = result
         else:
-            first = first or one
+            first = first or result
             tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
@@ -138,7 +138,7 @@ class EndOfWait:
         self._check_s = times.quiet_s
         # Since when nothing matches `gone`; None while something does.
         self._gone_since: float | None = None
-        # Of several rules that hold, the first one counts.
+        # Of several rules that hold, the first counts.
         self._rules = (
             self._stopped_early,
             self._matched,

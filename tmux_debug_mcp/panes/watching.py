@@ -39,7 +39,7 @@ class Need(Enum):
         LOOK: What the pane is doing: `activity`.
         DRAIN: Whether the log, which may be late, contains all that was printed: `is_drained`. If
             some of it was, what the pane is doing is looked at again.
-        LOG: The same without another look.
+        LOG: Whether the log contains all that was printed: `is_drained`, without another look.
         PORTS: On which ports the pane's processes listen: `ports`.
         OTHERS: Whether anything else runs in the pane: `runs_others`.
     """
@@ -78,8 +78,8 @@ class Moment:
         is_drained: The log contained all that was printed when the rule asked; False if it is late,
             None if the rule has not asked since the last look.
         ports: The ports on which the pane's processes listen; None if that was not asked.
-        runs_others: Another program than the shell at its prompt runs in the pane, or after the end
-            of the pane's program, any one; None if that was not asked.
+        runs_others: A program besides the shell at its prompt runs in the pane, or after the end of
+            the pane's program, any program; None if that was not asked.
     """
 
     now: float

@@ -80,7 +80,7 @@ class SystemFont:
         return ImageFont.truetype(self.path, size, self.index, layout_engine=basic)
 
     def rank(self) -> tuple[bool, bool, str]:
-        """Return a sort key that puts monospaced fonts first, then regular ones."""
+        """Return a sort key that puts monospaced fonts first, then regular fonts."""
         is_styled = any(style in self.path for style in ("Bold", "Oblique", "Italic"))
         return "Mono" not in self.path, is_styled, self.path
 
@@ -153,7 +153,6 @@ class Glyphs:
         return mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
 
     def _has(self, character: str) -> bool:
-        """Return whether the package's font has a character."""
         return character.isascii() or bytes(self._font.getmask(character)) != self._missing
 
     def _fitting(self, character: str, width: int) -> ImageFont.FreeTypeFont | None:
@@ -193,7 +192,7 @@ class Glyphs:
 
     @functools.cached_property
     def _system_fonts(self) -> Sequence[SystemFont]:
-        """The fonts that fontconfig lists, monospaced ones first, then regular ones."""
+        """The fonts that fontconfig lists, monospaced fonts first, then regular fonts."""
         if not shutil.which("fc-list"):
             return []
         argv = ["fc-list", "--format", "%{file}\t%{index}\t%{color}\t%{charset}\n"]

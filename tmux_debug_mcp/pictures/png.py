@@ -68,7 +68,6 @@ class _Painter:
         self._draw_lines(cell, corner, foreground)
 
     def _draw_lines(self, cell: Cell, corner: _Point, foreground: Rgb) -> None:
-        """Draw the lines through, above and below a cell."""
         x, y = corner
         right = x + cell.width * CELL_WIDTH - 1
         style = cell.style

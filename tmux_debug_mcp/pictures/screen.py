@@ -22,7 +22,7 @@ _SKIN_TONES = range(0x1F3FB, 0x1F400)
 
 
 class Cell(NamedTuple):
-    """A character and the ones that join it, 1 or 2 columns wide."""
+    """A character and those that join it, 1 or 2 columns wide."""
 
     text: str
     width: int
@@ -90,7 +90,7 @@ def captured_cells(data: bytes, *, widens_emoji: bool) -> list[list[Cell]]:
 
 
 def _add(row: list[Cell], character: str, style: Style, *, widens_emoji: bool) -> None:
-    """Add a character to a row, in a new cell or in the last one."""
+    """Add a character to a row, in a new cell or in the last."""
     width = cell_width(character)
     if not row:
         if width:

@@ -16,7 +16,7 @@ Rgb = tuple[int, int, int]
 
 FOREGROUND: Rgb = (229, 229, 229)
 BACKGROUND: Rgb = (0, 0, 0)
-# The first 16 of the 256 colours, xterm's defaults: from black to white, then the bright ones.
+# The first 16 of the 256 colours, xterm's defaults: from black to white, then the bright colours.
 _PALETTE: Sequence[Rgb] = (
     (0, 0, 0),
     (205, 0, 0),
@@ -35,7 +35,7 @@ _PALETTE: Sequence[Rgb] = (
     (0, 255, 255),
     (255, 255, 255),
 )
-# A bold colour below this is shown as the bright one, this many further on.
+# A bold colour below this is shown as the bright colour, this many further on.
 _BRIGHT = 8
 # A cube of 6 by 6 by 6 colours with these values follows, then shades of grey. Source: xterm.
 _CUBE_START = len(_PALETTE)
@@ -144,7 +144,7 @@ def style_after(style: Style, parameters: str) -> Style:
 
 
 def _number(word: str) -> int:
-    """Return the number in a word, or `_MISSING` if it isn't one."""
+    """Return the number in a word, or `_MISSING` if it isn't a number."""
     if word.isdecimal() and len(word) <= _MAX_DIGITS:
         return int(word)
     return _MISSING

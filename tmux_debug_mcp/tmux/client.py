@@ -253,7 +253,7 @@ class _Request:
                 self._expected.append(words)
 
     def add(self, block: Block) -> bool:
-        """Add a block; return whether it is the last one."""
+        """Add a block; return whether it is the last."""
         self._blocks.append(block)
         return not block.ok or len(self._blocks) == len(self._expected)
 

@@ -4,8 +4,8 @@ No I/O, no clock, no process. The rules:
 
 1. Output is lines. `%begin T N F` opens a block; `%end T N F` or `%error T N F` with the same three
    words closes it. T is a time in seconds, N the server's command counter. F is 1 for a command of
-   ours and 0 for one that the server ran on its own. All lines in between belong to the block, even
-   if they look like a guard of another block.
+   ours and 0 for a command that the server ran on its own. All lines in between belong to the
+   block, even if they look like a guard of another block.
 2. A command line is answered by one block per command, up to and including the first that fails.
 3. Lines outside a block are notifications. Some tmux versions print notifications that a command
    causes inside that command's block.

@@ -88,7 +88,7 @@ class TmuxHost:
         """Set how many lines of history tmux keeps for panes that are made from now on.
 
         Raises:
-            TmuxGoneError: The server ended meanwhile. The limit is set for the next one.
+            TmuxGoneError: The server ended meanwhile. The limit is set for the next server.
         """
         self._history_limit = lines
         if self.client:
@@ -114,7 +114,6 @@ class TmuxHost:
         self._reap(*supervisors)
 
     async def _start(self) -> ControlClient:
-        """Start a supervisor with a tmux server and connect to it."""
         if self._offsets is None:
             self._offsets = Offsets(windows=self._first_window())
         settings = self._settings

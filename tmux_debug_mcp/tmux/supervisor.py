@@ -38,7 +38,7 @@ _REMOVE_ABANDONED_S = 0.5
 class Supervisor:
     """A supervisor process, which owns one tmux server and everything in its panes.
 
-    Creating one starts the process. Whoever does must call `end` or `close`; the kernel closes the
+    Creating it starts the process. Whoever does must call `end` or `close`; the kernel closes the
     lifeline of an owner that dies first.
 
     `argv` returns the command that starts tmux, given the supervisor's directory, which is in the

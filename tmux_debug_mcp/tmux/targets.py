@@ -7,8 +7,8 @@ gets only ids: tmux itself accepts a prefix for a name, and falls back to what i
 2. Any other target without a colon is the name of a session.
 3. After the colon comes a window: its index, its id or its name. Window names may have dots, so
    only a dot and a number, or a dot and a pane id, at the end mean a pane of the window.
-4. A target that names no window means the active window; one that names no pane, the active pane.
-5. One that matches nothing raises TargetNotFoundError; one with the name of several windows of its
+4. A target without a window means the active window, and without a pane the active pane.
+5. A target that matches nothing raises TargetNotFoundError; the name of several windows of its
    session, AmbiguousTargetError.
 6. What depends on a client's current session, window or pane means nothing here: `:0`, `!`, `+1`,
    `{last}` and the like. If it isn't a name, the error says so.
@@ -51,7 +51,7 @@ class Offsets:
     def behind(self, session: str, window: str, pane: str) -> "Offsets":
         """Return offsets for the next server that put its ids after these ids of ours.
 
-        They are at least the present ones.
+        They are at least the present offsets.
         """
         return Offsets(
             max(self.sessions, int(session[1:]) + 1),
@@ -140,7 +140,7 @@ def parse(output: str, separator: str, offsets: Offsets = Offsets()) -> list[Pan
 def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
     """Return a row of the session that a target means.
 
-    A target of a window or a pane means its session, and the row is the one that `find_pane` finds.
+    A target of a window or a pane means its session, and the row is that of `find_pane`.
     """
     session_rows = _whole_session(rows, target)
     return session_rows[0] if session_rows else find_pane(rows, target)
@@ -165,7 +165,7 @@ def find_panes(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
 
 
 def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
-    """Return the row of the pane that a target means; of a window or session, the active one."""
+    """Return the row of the pane that a target means; of a window or session, its active pane."""
     if _PANE_ID.fullmatch(target):
         by_id = [row for row in rows if row.pane_id == target]
         if not by_id:
@@ -197,7 +197,7 @@ def _whole_session(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
 
 
 def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> list[PaneRow]:
-    """Return the rows of a window; for a session without a window, of its active one.
+    """Return the rows of a window; for a session without a window, of its active window.
 
     A window is looked up by its id, else its index, else its name; after `=` it is not an id.
     `target` names no pane; `whole_target` is for errors.
@@ -247,7 +247,6 @@ def _split_session(
 
 
 def _not_found(target: str, reason: str) -> TargetNotFoundError:
-    """Return the error for a target that matches nothing."""
     relative = _RELATIVE.search(target)
     if target.startswith((":", ".")):
         reason = "it names no session, and none is current here"

@@ -24,7 +24,7 @@ def paste_commands(
 ) -> list[tuple[str, ...]]:
     r"""Return the commands that load a buffer, paste it into a pane, and delete it.
 
-    They fail if the pane is gone. A dead pane gets nothing: pasting into one ends tmux 3.3. `load`
+    They fail if the pane is gone. A dead pane gets nothing: pasting there ends tmux 3.3. `load`
     is the command that loads the buffer, and `version` is tmux's. With `is_bracketed`, tmux puts
     the text in brackets (`\e[200~`) if the program asks for them.
     """
@@ -44,7 +44,7 @@ def paste_commands(
     return commands
 
 
-async def last_lines(
+async def capture_last_lines(
     capture: Callable[[int], Awaitable[tuple[list[str], bool]]], lines: int
 ) -> str:
     """Return the last lines, joined by line feeds.

@@ -41,7 +41,7 @@ from tmux_debug_mcp.vt.steps import Keystrokes, confirmation
 
 from .control_mode import command_line
 from .targets import PaneRow, panes_format, parse
-from .text import last_lines, paste_commands
+from .text import capture_last_lines, paste_commands
 
 # A client of tmux sends at most 16 KiB of arguments: imsg(3), MAX_IMSGSIZE.
 MAX_COMMAND_BYTES = 12_000
@@ -59,7 +59,7 @@ _LISTENING = (0, errno.EAGAIN)
 _NOT_LISTENING = (errno.ENOENT, errno.ECONNREFUSED)
 
 
-class Made(NamedTuple):
+class CreatedPane(NamedTuple):
     """A new pane, with our ids.
 
     Its command may already have ended, with an exit code or by a signal if that is known, and the
@@ -128,13 +128,15 @@ class UsersServer:
         await self._run(("resize-pane", "-t", row.pane_id, *flags))
 
     async def select_pane(self, row: PaneRow) -> None:
-        """Make a pane the active one of its window."""
+        """Make a pane the active pane of its window."""
         await self._run(("select-pane", "-t", row.pane_id))
 
-    async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
+    async def create_session(
+        self, name: str, window_name: str | None, command: str | None
+    ) -> CreatedPane:
         """Make a session, and start the server if none runs.
 
-        Like all methods that take a command, it raises ArgumentError for one of more than 12,000
+        Like all methods that take a command, it raises ArgumentError if that has more than 12,000
         bytes.
         """
         self._prepare_start()
@@ -145,10 +147,10 @@ class UsersServer:
 
     async def create_window(
         self, row: PaneRow, name: str | None, command: str | None, flags: Sequence[str] = ()
-    ) -> Made:
+    ) -> CreatedPane:
         """Make a window in the session of a row, with further flags of new-window.
 
-        It becomes the session's current one, unless a flag is `-d`.
+        It becomes the session's current window, unless a flag is `-d`.
         """
         words = ["new-window"]
         if name:
@@ -156,14 +158,14 @@ class UsersServer:
         words += [*flags, "-t", f"{row.tmux_session}:"]
         return await self._create(words, command)
 
-    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
-        """Split a pane, by flags of split-window. The new one becomes the window's active pane."""
+    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> CreatedPane:
+        """Split a pane, by flags of split-window. The new pane becomes the window's active pane."""
         return await self._create(["split-window", *flags, "-t", row.tmux_pane], command)
 
-    async def _create(self, words: Sequence[str], command: str | None) -> Made:
+    async def _create(self, words: Sequence[str], command: str | None) -> CreatedPane:
         """Run a command that makes a pane, and return the pane.
 
-        It starts in the settings' directory, unless the command has a flag `-c`: the last one wins.
+        It starts in the settings' directory, unless the command has a flag `-c`: the last wins.
         """
         name, *flags = words
         directory = escaped(str(self._settings.cwd))
@@ -186,10 +188,10 @@ class UsersServer:
             raise CommandError(words[0], output.strip() or "it printed nothing")
         session_id, window_id, window_index, pane_id, session_name = made.groups()
         is_gone = not any(row.pane_id == pane_id for row in await self.rows())
-        return Made(session_id, session_name, window_id, window_index, pane_id, is_gone)
+        return CreatedPane(session_id, session_name, window_id, window_index, pane_id, is_gone)
 
     async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
-        """Send steps one after the other, and return the confirmation, which names the target.
+        """Send steps in order, and return the confirmation, which names the target.
 
         Raises:
             PaneExitedError: The pane's program had ended when the row was read.
@@ -257,7 +259,7 @@ class UsersServer:
         await self._paste(pane_id, text + keys, is_bracketed=False, version=tmux_version)
 
     async def _paste(self, pane_id: str, text: str, *, is_bracketed: bool, version: str) -> None:
-        """Paste text into one pane, even of synchronized ones, and keep the user's own buffers."""
+        """Paste text into one pane, even if it is synchronized, and keep the user's own buffers."""
         if not text:
             return
         buffer = f"keys-{secrets.token_hex(8)}"
@@ -291,7 +293,7 @@ class UsersServer:
                 _, found = await self._capture(row.pane_id, "-J", ansi=ansi)
             return found, is_alternate or rows >= history_rows
 
-        return await last_lines(captured, lines)
+        return await capture_last_lines(captured, lines)
 
     async def _capture(
         self, pane_id: str, *flags: str, ansi: bool = False
@@ -354,7 +356,7 @@ class UsersServer:
     def _orphans_go_to_init(self) -> Iterator[None]:
         """Stop being a subreaper during the block, so that init adopts a new tmux server.
 
-        Blocks of several calls may overlap; the last one to end makes us a subreaper again.
+        Blocks of several calls may overlap; the last to end makes us a subreaper again.
         """
         if self._sessions_in_making == 0:
             processes.become_subreaper(is_one=False)
@@ -396,7 +398,7 @@ class UsersServer:
         return os.path.basename(directory) == f"tmux-{os.geteuid()}"
 
     def _check_owners(self) -> None:
-        """Check that no other user can have made the socket, and that it is one.
+        """Check that it is a socket, and that no other user can have made it.
 
         tmux itself checks no more than its own directory, and that only without -S.
 

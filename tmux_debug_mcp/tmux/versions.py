@@ -24,7 +24,7 @@ def version(text: str) -> tuple[int, int] | None:
 
 
 def is_at_least(text: str, wanted: tuple[int, int]) -> bool:
-    """Return whether a version is the wanted one or newer. One without a number is newer."""
+    """Return whether a version is not older than `wanted`. Without a number, it is newer."""
     number = version(text)
     return number is None or number >= wanted
 

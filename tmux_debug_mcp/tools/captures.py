@@ -12,12 +12,12 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import LogLine, last_lines_at, read_forward, read_screen
 from tmux_debug_mcp.logs.searching import lines_around, search
+from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView, ShownScreen
 from tmux_debug_mcp.panes.capturing import capture_screen_rows
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import Readable, last_lines, settled_state
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown, ShownScreen
+from tmux_debug_mcp.panes.readable import Readable, confirmed_state, last_lines
 
 from .arguments import MAX_TEXT_LINES
 from .debug_arguments import LAST_LINES, MATCHING_LINES, CapturePane
@@ -77,7 +77,7 @@ def _check(arguments: CapturePane) -> None:
 
 async def _last_lines(pane: Readable, session: CallerSession, arguments: CapturePane) -> Answer:
     # The state first: if it says that the program has ended, the capture includes its last line.
-    state = await settled_state(pane)
+    state = await confirmed_state(pane)
     lines = min(arguments.lines or LAST_LINES, MAX_TEXT_LINES)
     is_coloured = arguments.view == "ansi"
     text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=is_coloured)
@@ -88,13 +88,13 @@ async def _last_lines(pane: Readable, session: CallerSession, arguments: Capture
     if isinstance(pane, Pane) and await pane.is_drawn_on():
         remarks.append(screen_remark((pane.log.columns, pane.log.rows)))
     excerpt = cut_in_the_middle(Excerpt(text.split("\n")), MAX_CHARACTERS)
-    shown = Shown(state.cursor, run=session.news(pane))
+    shown = PaneView(state.cursor, run=session.news(pane))
     return _captured(pane, state, excerpt, shown, *remarks)
 
 
 async def _screen(pane: Readable, session: CallerSession) -> Answer:
     """Return the rows of the screen as a person sees them, or saw them if the pane is gone."""
-    state = await settled_state(pane)
+    state = await confirmed_state(pane)
     run = session.news(pane)
     size = screen_remark((pane.log.columns, pane.log.rows))
     if isinstance(pane, Pane):
@@ -104,9 +104,9 @@ async def _screen(pane: Readable, session: CallerSession) -> Answer:
             size = f"{screen_remark(screen.size)}, cursor at row {row + 1}, column {column + 1}"
             seen = ShownScreen(state.cursor, pane.clock.now(), screen)
             rows = _all_rows(screen.rows, screen.size[1])
-            return _captured(pane, state, rows, Shown(state.cursor, seen, run), size)
+            return _captured(pane, state, rows, PaneView(state.cursor, seen, run), size)
     rows = _all_rows((await read_screen(pane.log, state.cursor)).split("\n"), pane.log.rows)
-    return _captured(pane, state, rows, Shown(run=run), size)
+    return _captured(pane, state, rows, PaneView(run=run), size)
 
 
 def _all_rows(rows: Sequence[str], height: int) -> Excerpt:
@@ -117,7 +117,7 @@ def _all_rows(rows: Sequence[str], height: int) -> Excerpt:
 async def _since(
     pane: Readable, session: CallerSession, arguments: CapturePane, since: int
 ) -> Answer:
-    state = await settled_state(pane)
+    state = await confirmed_state(pane)
     await pane.ensure_log_writer()
     await check_cursor(pane, since)
     end = max(since, state.cursor)
@@ -131,7 +131,7 @@ async def _since(
     if piece.remaining_bytes:
         remarks.append(f"{piece.remaining_bytes} more bytes to read")
     excerpt = Excerpt(piece.marked_text.split("\n"), piece.remaining_bytes)
-    shown = Shown(cursor, run=session.news(pane))
+    shown = PaneView(cursor, run=session.news(pane))
     answer = _captured(pane, state, excerpt, shown, *remarks, cursor=cursor)
     facts = {"start_cursor": piece.start, "cursor": cursor}
     return replace(answer, meta={**answer.meta, **facts})
@@ -143,7 +143,7 @@ async def _matching(
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
     most = min(arguments.lines or MATCHING_LINES, MAX_TEXT_LINES)
-    state = await settled_state(pane)
+    state = await confirmed_state(pane)
     await check_cursor(pane, since)
     context = arguments.context or 0
     found = await search(pane.log, since, state.cursor, expression, most, context)
@@ -156,7 +156,7 @@ async def _matching(
         )
     excerpt = cut_in_the_middle(joined(*parts), MAX_CHARACTERS)
     remark = _count(len(found.matches), most)
-    return _captured(pane, state, excerpt, Shown(run=session.news(pane)), remark)
+    return _captured(pane, state, excerpt, PaneView(run=session.news(pane)), remark)
 
 
 def _count(count: int, most: int) -> str:
@@ -190,10 +190,10 @@ async def _in_order(
         panes: dict[Readable, str] = {}
         for name in names:
             panes.setdefault(await stack.enter_async_context(engine.open_readable(name)), name)
-        states = {pane: await settled_state(pane) for pane in panes}
+        states = {pane: await confirmed_state(pane) for pane in panes}
         ends = {pane: state.cursor for pane, state in states.items()}
         excerpt, remarks = await _merged(panes, ends, arguments, engine.clock.ahead())
-    shown = {pane: Shown(run=session.news(pane)) for pane in panes}
+    shown = {pane: PaneView(run=session.news(pane)) for pane in panes}
     statuses = [status(pane, state, shown[pane]) for pane, state in states.items()]
     first = next(iter(panes))
     facts = {**meta(first, states[first], excerpt), "panes": [*panes.values()]}
@@ -332,7 +332,7 @@ def _captured(
     pane: Readable,
     state: State,
     excerpt: Excerpt,
-    shown: Shown,
+    shown: PaneView,
     *remarks: str,
     cursor: int | None = None,
 ) -> Answer:

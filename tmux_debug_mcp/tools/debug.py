@@ -14,26 +14,26 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.logs.matching import Matcher, compiled
+from tmux_debug_mcp.logs.pane_text import PaneText
 from tmux_debug_mcp.logs.seen import read_ends
-from tmux_debug_mcp.logs.text import PaneText
+from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
 from tmux_debug_mcp.panes.creation import NewPane, check_command
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.hidden_input import is_shown
 from tmux_debug_mcp.panes.observing import Observation, since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import settled_states
+from tmux_debug_mcp.panes.readable import confirmed_states
 from tmux_debug_mcp.panes.reports import (
     MAX_ASKED_CHARACTERS,
     MAX_UNASKED_CHARACTERS,
     STEP_CHARACTERS,
     Reason,
     Report,
-    Shows,
+    Selection,
     report,
 )
 from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
-from tmux_debug_mcp.panes.sending import Sending, send
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
+from tmux_debug_mcp.panes.sending import SendResult, send
 from tmux_debug_mcp.panes.sizing import given_size, resize
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, observe, wait
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
@@ -135,7 +135,7 @@ async def send_keys(engine: Engine, session: CallerSession, given: SendKeys) -> 
                 parts,
                 sending.done,
                 sending.why_not,
-                notes=sending.notes,
+                remarks=sending.remarks,
                 is_for_screen=draws,
             )
         secrets = [part.text for part in parts] if given.secret else []
@@ -168,7 +168,7 @@ async def _on_secrets(pane: Pane, secrets: Sequence[str], since: int) -> list[st
     return ["the terminal showed the secret, and the log has it"] if any(shown) else []
 
 
-def _not_sent(sending: Sending, answer: Answer) -> Answer:
+def _not_sent(sending: SendResult, answer: Answer) -> Answer:
     """Return an answer with the reason that a step was not sent, if none was that it stopped."""
     if not sending.why_not or answer.meta.get("reason") == Reason.STOPPED:
         return answer
@@ -202,13 +202,13 @@ def _conditions(
         is_for_rest=not is_asked,
         port=port,
         timeout_s=default_s if timeout_s is None else timeout_s,
-        shows=Shows(most, show),
+        shows=Selection(most, show),
     )
 
 
 async def _confirmed(pane: Pane, session: CallerSession, confirmed: str, *remarks: str) -> Answer:
     state = await pane.state()
-    shown = Shown(run=session.news(pane))
+    shown = PaneView(run=session.news(pane))
     blocks = [confirmed, status(pane, state, shown, *remarks)]
     return Answer(blocks, meta(pane, state), pane.id, shown={pane: shown})
 
@@ -296,12 +296,12 @@ async def _ran(engine: Engine, session: CallerSession, run: Report, arguments: R
     pane = run.pane
     # Why a shell did not get the command is in no log, and is no output to choose from.
     is_logged = not run.excerpt.lines
-    run = replace(run, shown=Shown(run.end, run=session.news(pane)))
+    run = replace(run, shown=PaneView(run.end, run=session.news(pane)))
     if is_logged and (run.reason.leaves_command or arguments.show is not None):
         observation = await since_cursor(pane, Matcher(show=arguments.show), run.start)
         observation.session = session
         await observation.read(run.end)
-        shows = Shows(MAX_CHARACTERS, arguments.show)
+        shows = Selection(MAX_CHARACTERS, arguments.show)
         seen = await report(observation, Reason.INPUT, None, shows, run.end)
         run = replace(run, excerpt=seen.excerpt, screen=seen.screen, shown=seen.shown)
     elif is_logged and run.end > run.start:
@@ -333,7 +333,7 @@ async def wait_for_panes(engine: Engine, session: CallerSession, arguments: Wait
         idle_s=arguments.idle_s,
         port=arguments.port,
         timeout_s=arguments.timeout_s,
-        shows=Shows(MAX_ASKED_CHARACTERS, arguments.show),
+        shows=Selection(MAX_ASKED_CHARACTERS, arguments.show),
     )
     panes = [*await _named(engine, arguments.pane_id)]
     begin: Begin = since_last_keys
@@ -367,7 +367,7 @@ async def kill_pane(engine: Engine, session: CallerSession, arguments: KillPane)
         else:
             told[pane] = f"Killed pane '{name}' ({state})"
             ended = [f"ended {', '.join(left)}"] if left else []
-            line = status(pane, state, Shown(run=session.news(pane)), *ended)
+            line = status(pane, state, PaneView(run=session.news(pane)), *ended)
             outcome = came_out("killed", state)
             answers[pane] = Answer([told[pane], line], meta(pane, state), pane.id, outcome=outcome)
 
@@ -407,7 +407,7 @@ async def _named(engine: Engine, names: str | Sequence[str]) -> dict[Pane, str]:
     READS,
 )
 async def list_panes(engine: Engine) -> Answer:
-    rows = [row(pane, state) for pane, state in await settled_states(await engine.listed())]
+    rows = [row(pane, state) for pane, state in await confirmed_states(await engine.listed())]
     rows.sort(key=has_ended)
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])

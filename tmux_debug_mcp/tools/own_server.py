@@ -17,7 +17,7 @@ from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.sizing import arranging, take_sizes
 from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.tmux.targets import PaneRow, panes_format, parse
-from tmux_debug_mcp.tmux.users_server import Made, escaped
+from tmux_debug_mcp.tmux.users_server import CreatedPane, escaped
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.steps import Keystrokes, confirmation
 
@@ -109,7 +109,9 @@ class OwnServer:
         async with arranging(self._engine, row.window_id):
             await self.run("select-pane", "-t", row.tmux_pane)
 
-    async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
+    async def create_session(
+        self, name: str, window_name: str | None, command: str | None
+    ) -> CreatedPane:
         """Make a session."""
         client = await self._engine.host.connected()
         keeper = self._engine.host.session
@@ -137,7 +139,9 @@ class OwnServer:
             self._unnamed.add(made.window_id)
         return made
 
-    async def create_window(self, row: PaneRow, name: str | None, command: str | None) -> Made:
+    async def create_window(
+        self, row: PaneRow, name: str | None, command: str | None
+    ) -> CreatedPane:
         """Make a window in the session of a row."""
         title = escaped(name or _title(self._engine.origin.env, command))
         words = ["new-window", "-n", title, "-t", f"{row.tmux_session}:"]
@@ -147,7 +151,7 @@ class OwnServer:
             self._unnamed.add(made.window_id)
         return made
 
-    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
+    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> CreatedPane:
         """Split a pane, by flags of split-window."""
         destination = Destination(["split-window", *flags, "-t", row.tmux_pane], row.tmux_window)
         async with arranging(self._engine, row.window_id):
@@ -163,7 +167,7 @@ class OwnServer:
             SignalError: A signal can't be sent.
         """
         sent = await send(self._pane(row), steps)
-        return confirmation(target, steps, sent.done, sent.why_not, notes=sent.notes)
+        return confirmation(target, steps, sent.done, sent.why_not, remarks=sent.remarks)
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         """Return rows of a pane: 0 is the screen's first, -1 the history's last."""
@@ -195,7 +199,7 @@ class OwnServer:
 
     async def _create(
         self, name: str | None, command: str | None, destination: Destination
-    ) -> Made:
+    ) -> CreatedPane:
         shell = interactive_shell(self._engine.origin.env)
         new = NewPane(
             command or shell,
@@ -207,7 +211,7 @@ class OwnServer:
         state = await rest(pane, pane.clock.times.early_death_s)
         for row in await self.rows():
             if row.tmux_pane == pane.target:
-                return Made(
+                return CreatedPane(
                     row.session_id,
                     row.session_name,
                     row.window_id,

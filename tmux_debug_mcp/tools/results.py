@@ -11,13 +11,13 @@ from typing import Any
 
 from tmux_debug_mcp.errors import head
 from tmux_debug_mcp.logs.excerpts import Excerpt, joined
+from tmux_debug_mcp.panes.caller_session import PaneView
 from tmux_debug_mcp.panes.engine import is_listed
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable, shown_name
 from tmux_debug_mcp.panes.reports import OldMatch, Reason, Report
-from tmux_debug_mcp.panes.sessions import Shown
 from tmux_debug_mcp.panes.waiting import Conditions
 
 from .toolset import Answer, ask_a_person, came_out, run_remark
@@ -119,7 +119,7 @@ def way_to_read(since: int, lines: int) -> str:
 
 
 def status(
-    pane: Readable, state: State, shown: Shown, *remarks: str, cursor: int | None = None
+    pane: Readable, state: State, shown: PaneView, *remarks: str, cursor: int | None = None
 ) -> str:
     """Return the status line of an answer, with remarks on what happened.
 
@@ -131,7 +131,7 @@ def status(
         remarks += (ask_a_person(pane),)
     if shown.run:
         remarks += (shown.run.outcome,)
-    parts = [described(pane, state), *remarks, *pane.notices(), f"cursor {cursor}"]
+    parts = [described(pane, state), *remarks, *pane.remarks(), f"cursor {cursor}"]
     return f"[{'; '.join(parts)}]"
 
 
@@ -288,7 +288,7 @@ def ran(run: Report, timeout_s: float, remark: str | None) -> Answer:
     output = worded(run.excerpt)
     blocks = [output, status(run.pane, run.state, run.shown, *filter(None, remarks))]
     came = came_out(run.reason, run.state, run.exit_code)
-    shown: dict[Readable, Shown] = {run.pane: run.shown}
+    shown: dict[Readable, PaneView] = {run.pane: run.shown}
     return Answer(blocks, facts, run.pane.id, output, outcome=came, shown=shown)
 
 

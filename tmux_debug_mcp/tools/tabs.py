@@ -25,7 +25,7 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
-from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, MAX_WAITING, turn
+from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, MAX_WAITING, reserved_shell
 from tmux_debug_mcp.panes.running.runs import run_in_shell
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.stopping import stop
@@ -341,7 +341,7 @@ async def execute_command(
     pane = tabs.usable(window_id)
     timeout_s = timeout_ms / 1000
     with pane.keeping_log():
-        async with turn(pane):  # each run before it has a timeout of its own
+        async with reserved_shell(pane):  # each run before it has a timeout of its own
             run = await run_in_shell(pane, command, timeout_s)
         if run.end > run.start:
             run = replace(run, excerpt=await _output(run, is_raw=not strip_ansi))
@@ -414,7 +414,7 @@ async def start_process(
         return await users.start_process(window_id, command, append_newline=append_newline)
     pane = tabs.usable(window_id)
     lines = lines_of(command, append_newline=append_newline)
-    async with turn(pane, pane.clock.times.turn_s):
+    async with reserved_shell(pane, pane.clock.times.reserve_s):
         foreground = (await pane.state()).foreground or "a program"
         is_shell = await prompt(AtPrompt(pane, pane.clock.times.prompt_soon_s)) is not None
         sent = await send(pane, lines)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import anyio.to_thread
 
 from tmux_debug_mcp import errors
-from tmux_debug_mcp.logs.archive import Entry, names_run
+from tmux_debug_mcp.logs.archive import IndexEntry, names_run
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.pane import Pane
@@ -294,7 +294,7 @@ async def list_sessions(sessions: Sessions) -> Answer:
     return Answer([compact(rows), *blocks])
 
 
-def _earlier_rows(kept: Sequence[tuple[str, Entry]]) -> list[dict[str, Any]]:
+def _earlier_rows(kept: Sequence[tuple[str, IndexEntry]]) -> list[dict[str, Any]]:
     """Return the sessions of earlier runs: by name, or by window if a newer one has the name."""
     newest = {(run, entry.name): entry.window for run, entry in kept}
     rows = []

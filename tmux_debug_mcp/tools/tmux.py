@@ -19,7 +19,7 @@ from tmux_debug_mcp.tmux.targets import (
     find_session,
     names_less_than_session,
 )
-from tmux_debug_mcp.tmux.users_server import Made, UsersServer, escaped
+from tmux_debug_mcp.tmux.users_server import CreatedPane, UsersServer, escaped
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 from tmux_debug_mcp.vt.steps import steps
 
@@ -135,7 +135,7 @@ async def create_session(
     return _created(f"Session '{made.session_name}' created. {ids}", made)
 
 
-def _created(text: str, made: Made) -> Answer:
+def _created(text: str, made: CreatedPane) -> Answer:
     if made.is_gone:
         text += "; its command has already ended"
     has_ended = made.is_gone or made.exit_code is not None or made.signal is not None

@@ -17,9 +17,9 @@ import mcp_types as types
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import OutOfFilesError, StorageError, ToolError, UnknownToolError
 from tmux_debug_mcp.linux.processes import OUT_OF_FILES
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.creation import Origin, calling
 from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.sessions import CallerSession
 
 from .arguments import ArgumentsParser, is_secret
 from .records import Arguments, Call, Records

@@ -14,11 +14,11 @@ import orjson
 from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.errors import DEBUG, StartError, Words
 from tmux_debug_mcp.own_command import own_command
+from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.reports import Reason, Report
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.printable import terminal_json
 
@@ -64,7 +64,7 @@ class Answer:
     output: str | None = None
     image: bytes | None = None
     outcome: "Outcome | None" = None
-    shown: Mapping[Readable, Shown] = field(default_factory=dict)
+    shown: Mapping[Readable, PaneView] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, ToolError
+from tmux_debug_mcp.panes.caller_session import CallerSession, PaneView
 from tmux_debug_mcp.panes.creation import Origin
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.sessions import CallerSession, Shown
 from tmux_debug_mcp.sockets.choosing import MAKES
 from tmux_debug_mcp.sockets.listener import (
     Caller,
@@ -224,7 +224,7 @@ class Verbs:
             if request.verb is VERBS["run"] and is_named:  # not the shell
                 ends = f"tmux-debug send {pane.id} C-c interrupts it"
             advice = [ends] if state.is_running else []
-            shown = Shown(run=session.news(pane))
+            shown = PaneView(run=session.news(pane))
             lines.append(status(pane, state, shown, "wait cancelled", *advice))
             session.note(pane, shown)
         return printed(request, "", lines, INTERRUPTED)

@@ -20,15 +20,15 @@ import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, CursorError, ToolError, first_of
 from tmux_debug_mcp.logs.matching import Matcher, compiled
+from tmux_debug_mcp.logs.pane_text import PIECE_BYTES, PaneText
 from tmux_debug_mcp.logs.reading import last_lines_at
 from tmux_debug_mcp.logs.seen import printed
-from tmux_debug_mcp.logs.text import PIECE_BYTES, PaneText
+from tmux_debug_mcp.panes.caller_session import CallerSession
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.observing import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import shown_name
 from tmux_debug_mcp.panes.reports import Reason, Report
-from tmux_debug_mcp.panes.sessions import CallerSession
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, wait
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.tools.arguments import ArgumentsParser, parameters_of

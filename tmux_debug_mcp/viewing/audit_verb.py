@@ -21,14 +21,14 @@ from .audits import AuditFile, Damage, Growth, Record, merged
 from .columns import has_styles
 from .filters import Filter, PaneNames, time_of, tools_of
 from .logs import kept_casts
+from .outputs import JsonOutput, Output, PlainOutput, TableOutput
 from .page import write
-from .table import JsonOutput, Output, PlainOutput, TableOutput
 
 _Audits = Iterable[Iterator[Record | Damage]]
 
 _ALL_READ = 0
 _DAMAGED = 1
-# Damaged lines that are reported one by one. Further ones are only counted.
+# Damaged lines that are reported; any more are only counted.
 _MAX_REPORTED = 100
 
 _DESCRIPTION = "Show audits, the records of calls, as a table ordered by time."
@@ -102,7 +102,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     _check(options)
     files = options.files or _default_files(environ)
     if options.follow and not options.files:
-        del files[:-1]  # nothing is added to the older one
+        del files[:-1]  # nothing is added to the older file
     wanted = _filter(options)
     names = PaneNames()
     output = _output(environ, names, is_json=options.json)
@@ -143,7 +143,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 def _default_files(environ: Mapping[str, str]) -> list[str]:
-    """Return the default audit of the nearest of the caller's directories that has one.
+    """Return the default audit of the nearest of the caller's directories that has an audit.
 
     The older of its files comes first.
     """

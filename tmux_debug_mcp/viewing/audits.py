@@ -1,7 +1,7 @@
 """Audits: JSON Lines, a record for each call, which `tmux_debug_mcp.audit` writes.
 
 An audit is read line by line, to its end or as it grows, and several are merged by time. A line
-that isn't a record, such as one that a killed server left incomplete, becomes a `Damage`, and
+that isn't a record, such as what a killed server left incomplete, becomes a `Damage`, and
 reading goes on. A file that begins with several of them is no audit.
 """
 
@@ -111,7 +111,7 @@ class Record(NamedTuple):
 
     @property
     def pane(self) -> str:
-        """The same, joined by commas; "" if the call concerned no pane."""
+        """The panes that the call concerned, joined by commas; "" if none."""
         return ", ".join(self.panes)
 
     @property
@@ -291,7 +291,7 @@ class AuditFile:
             )
 
     def to_end(self) -> Iterator[Record | Damage]:
-        """Yield all lines, even a last one without a line feed."""
+        """Yield all lines, even a last line without a line feed."""
         yield from self._rest()
         if self._damaged_first:
             raise self._no_audit()
@@ -330,7 +330,7 @@ class AuditFile:
             yield from self._checked(self._parser.feed(data))
 
     def _checked(self, lines: Iterator[Record | Damage]) -> Iterator[Record | Damage]:
-        """Yield lines, damaged ones at the beginning not before the first record."""
+        """Yield lines; damaged lines at the beginning wait for the first record."""
         for line in lines:
             if isinstance(line, Record):
                 yield from self._damaged_first
@@ -352,7 +352,7 @@ class AuditFile:
             raise self._unreadable(error) from None
 
     def _made_anew(self) -> int:
-        """Open the file at the path if it is another one; return -1 if it is the same or gone."""
+        """Open the file at the path if it is another; return -1 if it is the same or gone."""
         try:
             if os.path.samestat(self.path.stat(), os.fstat(self.fd)):
                 return -1
@@ -389,7 +389,7 @@ class Growth:
         self._watch()
 
     def _watch(self) -> None:
-        """Watch the audits' present files; their earlier ones may wake us for nothing."""
+        """Watch the audits' present files; their earlier files may wake us for nothing."""
         for source in self._sources:
             files.watch(self._inotify, source.fd)
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from tmux_debug_mcp.vt.rows import cell_width
 
@@ -46,19 +47,19 @@ def _folded(cell: Cell, width: int) -> list[list[tuple[str, str]]]:
         return [[piece for piece in cell if piece[0]]]
     lines: list[list[tuple[str, str]]] = [[]]
     used = 0
-    for character, style in ((one, style) for text, style in cell for one in text):
+    for character, style in ((letter, style) for text, style in cell for letter in text):
         if character == "\n":
             lines.append([])
             used = 0
             continue
         line = lines[-1]
         while line and used + cell_width(character) > width:
-            blanks = [place for place, (one, _) in enumerate(line) if one == " "]
+            blanks = [place for place, (letter, _) in enumerate(line) if letter == " "]
             start = blanks[-1] + 1 if blanks and character != " " else len(line)
             lines.append(line[start:])
             del line[start:]
             line = lines[-1]
-            used = sum(cell_width(one) for one, _ in line)
+            used = sum(cell_width(letter) for letter, _ in line)
         if line or character != " " or len(lines) == 1:
             line.append((character, style))
             used += cell_width(character)
@@ -66,6 +67,5 @@ def _folded(cell: Cell, width: int) -> list[list[tuple[str, str]]]:
 
 
 def _joined(line: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return pieces of text instead of characters."""
-    groups = itertools.groupby(line, key=lambda one: one[1])
+    groups = itertools.groupby(line, key=itemgetter(1))
     return [("".join(character for character, _ in group), style) for style, group in groups]

@@ -25,12 +25,12 @@ class PaneNames:
     """The names of panes, from the records of the calls that made them.
 
     The server run tells panes apart; if it isn't on record, their audit does. If servers that share
-    such an audit each have a pane of the same id, the newest one's name counts.
+    such an audit each have a pane of the same id, the newest pane's name counts.
     """
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}
-        # Of all audits without runs: panes of a rotated one appear in its successor, too.
+        # Of all audits without runs: panes of a rotated audit appear in its successor, too.
         self._without_run: dict[str, str] = {}
 
     def note(self, record: Record) -> None:
@@ -102,7 +102,7 @@ def time_of(word: str, now: datetime) -> float:
     The word is an ISO 8601 time, local if it names no zone; a time of day, which means its most
     recent occurrence; or how long ago, such as `10m`.
     """
-    given, word = word, word.strip()
+    text, word = word, word.strip()
     try:
         ago = _AGO.fullmatch(word)
         if ago:
@@ -118,6 +118,6 @@ def time_of(word: str, now: datetime) -> float:
         return moment.timestamp()
     except (ValueError, OverflowError):
         raise VerbError(
-            f"--since is '{visible(given)}', which is not a time. Give one such as "
+            f"--since is '{visible(text)}', which is not a time. Give one such as "
             "2026-01-30T10:15, 10:15, or how long ago: 90s, 10m, 2h, 1d."
         ) from None

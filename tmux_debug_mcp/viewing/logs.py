@@ -36,7 +36,7 @@ class FoundLog(NamedTuple):
 
 
 def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) -> FoundLog:
-    """Return the log of a pane: its id or name, `RUN/ID` of a kept log, or "" for the only one.
+    """Return the log of a pane: its id or name, `RUN/ID` of a kept log, or "" for the only log.
 
     `directory` is where logs are kept, and `person` is who asks.
     """

@@ -56,7 +56,7 @@ def write(
     """Write a page, and return the number of calls in it.
 
     The records are ordered by time; `captures` is the directory of full captures, and `cast_of`
-    returns the recording of a server run's pane, if there is one of at most so many bytes. The file
+    returns the recording of a server run's pane, if it has at most so many bytes. The file
     gets the page once that is complete.
     """
     try:
@@ -110,14 +110,13 @@ class _Page:
         self._lanes: list[dict[str, Any]] = []
         self._places: dict[tuple[str, str], int] = {}
         self._named: dict[tuple[str, str], int] = {}
-        # The lanes of panes; the others are of calls about none, or about one that isn't there.
+        # The lanes of panes; the others are of calls about none, or about a pane that isn't there.
         self._panes: set[int] = set()
-        # Phrases and errors, and results, each once, with their places.
+        # Phrases and errors, results, and directories, each once, with their places.
         self._texts = {"": 0}
         self._results: dict[Result, int] = {}
-        # The same for directories, and how many calls name each.
         self._directories = {"": 0}
-        self._calls_in: Counter[str] = Counter()
+        self._calls_in: Counter[str] = Counter()  # how many calls name each directory
         # For each call: when it began in milliseconds since the epoch; how long it took, -1 if that
         # isn't on record; and the places of its pane, phrase, directory, result and error, 0 where
         # it has none.
@@ -151,8 +150,8 @@ class _Page:
         self._add_casts()
         self._data("data", self._facts())
         # The player only if there is something to play.
-        for one in [player, script] if self._casts else [script]:
-            self._file.write(f"<script>{one}</script>\n".encode())
+        for code in [player, script] if self._casts else [script]:
+            self._file.write(f"<script>{code}</script>\n".encode())
         self._file.write(b"</body>\n</html>\n")
 
     def _add(self, record: Record) -> None:
@@ -174,7 +173,7 @@ class _Page:
             self._end_part()
 
     def _lane_of(self, record: Record) -> int:
-        """Return the place of the pane that a call concerned, and make a lane for a new one."""
+        """Return the place of the pane that a call concerned, and make a lane for a new pane."""
         run = record.run
         pane = record.pane if len(record.panes) == 1 else ""
         # A failed call names the pane as its caller did, perhaps by name.
@@ -279,7 +278,7 @@ def _capture(directory: Path | None, name: str) -> bytes | None:
 
 
 def _below(common: str, path: str) -> str:
-    """Return a directory as seen from the one that most calls name, "" for that one."""
+    """Return a directory as seen from `common`, which most calls name; "" for `common` itself."""
     if path == common:
         return ""
     return f".{path.removeprefix(common)}" if path.startswith(f"{common}/") else path

@@ -5,7 +5,7 @@ A phrase is a verb, the pane's name, what the call was mainly about, and the res
     create web: python3 app.py, until /listening/
     send web: 'GET /' Enter, then C-c
 
-The verb is the tool's name in words, unless there is a shorter one.
+The verb is the tool's name in words, unless there is a shorter verb.
 The arguments of a failed call may have any type: they are on record as the client sent them. A
 phrase is not safe to print until it has gone through `visible`.
 """
@@ -27,7 +27,6 @@ _SAID = frozenset({"pane_id", "window_id", "session", "name", "secret"})
 
 
 def _text(value: object) -> str:
-    """Return an argument of any type as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -42,7 +41,7 @@ def describe(record: Record, name: str = "", directory: str | None = None) -> st
     """Return what a call did.
 
     `name` is its pane's, "" if it has none or the pane is shown beside the phrase. `directory`
-    replaces the one that the call named: "" leaves it out, and None keeps it.
+    replaces the directory that the call named: "" leaves it out, and None keeps it.
     """
     arguments = dict(record.arguments)
     if record.directory:
@@ -52,9 +51,9 @@ def describe(record: Record, name: str = "", directory: str | None = None) -> st
     # The name of a tool in words, whether it is written as `list_tabs` or `listTabs`.
     words = re.sub("(?<=[a-z])[A-Z]", lambda capital: f" {capital[0].lower()}", record.tool)
     head = _VERBS.get(record.tool) or words.replace("_", " ")
-    given = arguments.get("name")
-    if not name and isinstance(given, str):
-        name = given
+    named = arguments.get("name")
+    if not name and isinstance(named, str):
+        name = named
     if name:
         head = f"{head} {name}"
     main = next((argument for argument in _MAIN if argument in arguments), "")

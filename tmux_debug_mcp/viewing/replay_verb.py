@@ -18,7 +18,7 @@ import anyio
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError, ToolError, first_of
-from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.linux.own_process import user_name
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.options import value_of
 from tmux_debug_mcp.panes.capturing import capture, capture_rows, capture_screen
@@ -47,7 +47,7 @@ _NO_PLAYER = (
     "the recording with --cast FILE, or print the screen of one moment: --at -5s; --at -0s is the "
     "end."
 )
-# A moment, as a person gives it: remarks about it, and its forms.
+# A moment, as a person gives it: notes about it, and its forms.
 _MAX_SHOWN = 60
 _AFTER = "--at {} is after the pane's last output. Showing the pane's end."
 _BEFORE = "--at {} is before the pane's start. Showing that start."
@@ -69,7 +69,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _LogPrefix:
     """A log up to a cursor. The environment says which tmux is to show it."""
 
     found: FoundLog
@@ -110,7 +110,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         if arguments.cast:
             _write(arguments.cast, cast(found.log, found.name, _IDLE_S))
         else:
-            moment = _Moment(found, _cursor(arguments.at, found), environ)
+            moment = _LogPrefix(found, _cursor(arguments.at, found), environ)
             if arguments.png:
                 _write(arguments.png, [_at(moment, _drawn)])
             else:
@@ -130,26 +130,26 @@ def run_capture(words: list[str], environ: Mapping[str, str]) -> int:
             "Omit one of them."
         )
     try:
-        given = ArgumentsParser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
+        arguments = ArgumentsParser(verb.tool, parameters_of_tool(verb)).parse(request.arguments)
     except ArgumentError as error:
         raise VerbError(in_verbs(str(error), request)) from None
-    lines = given.get("lines", LAST_LINES)
+    lines = arguments.get("lines", LAST_LINES)
 
     async def captured(pane: Pane) -> str:
-        if given.get("view") == "screen":
+        if arguments.get("view") == "screen":
             return await _screen(pane)
-        return await capture(pane, lines, ansi=given.get("view") == "ansi")
+        return await capture(pane, lines, ansi=arguments.get("view") == "ansi")
 
-    found = _find(given["pane_id"], "", environ)
+    found = _find(arguments["pane_id"], "", environ)
     with closing(found.log):
         cursor = _cursor(moment_given, found)
-        moment = _Moment(found, cursor, environ)
+        moment = _LogPrefix(found, cursor, environ)
         _print(moment, captured, request.prints)
     return 0
 
 
 def _joined(words: list[str]) -> list[str]:
-    """Return the words with `--at -5s` as one: argparse takes the second word for a flag."""
+    """Join `--at -5s` into a word: argparse takes the second word for a flag."""
     if "--at" not in words[:-1]:
         return words
     place = words.index("--at")
@@ -157,8 +157,8 @@ def _joined(words: list[str]) -> list[str]:
 
 
 def _find(target: str, log_dir: str | None, environ: Mapping[str, str]) -> FoundLog:
-    given = log_dir or value_of("log-dir", environ)
-    directory = path_of(given) or state_directory(environ) / "logs"
+    path = log_dir or value_of("log-dir", environ)
+    directory = path_of(path) or state_directory(environ) / "logs"
     return find(target, directory, user_name(), environ)
 
 
@@ -166,21 +166,21 @@ def _cursor(moment: str | None, found: FoundLog) -> int:
     """Return the cursor of a moment, the end for None; what is odd about it is printed."""
     if moment is None:
         return found.log.size
-    cursor, remark = cursor_of(moment, found.log.timing, found.log.size)
-    if remark:
-        sys.stderr.write(f"tmux-debug: {remark}\n")
+    cursor, note = cursor_of(moment, found.log.timing, found.log.size)
+    if note:
+        sys.stderr.write(f"tmux-debug: {note}\n")
     return cursor
 
 
 def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
-    """Return the cursor of a moment in a log, and a remark about it, "" for none.
+    """Return the cursor of a moment in a log, and a note about it, "" for none.
 
     A person may give `4711`, `12.5s`, `-5s`, `14:05:30` or an ISO 8601 time.
     """
-    given = visible(moment)
+    shown = visible(moment)
     if _CURSOR.fullmatch(moment):
         cursor = int(moment)
-        return min(cursor, end), _AFTER.format(given) if cursor > end else ""
+        return min(cursor, end), _AFTER.format(shown) if cursor > end else ""
     age = _AGE.fullmatch(moment)
     if age and any(age.groups()[1:]):
         hours, minutes, rest_s = (float(part or 0) for part in age.groups()[1:])
@@ -189,12 +189,12 @@ def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
             seconds = _last_s(timing) - seconds
     else:
         seconds = _seconds_to(moment, timing)
-    remark = ""
+    note = ""
     if seconds > _last_s(timing):
-        remark = _AFTER.format(given)
+        note = _AFTER.format(shown)
     elif seconds < 0:
-        remark = _BEFORE.format(given)
-    return min(timing.cursor_at(seconds), end), remark
+        note = _BEFORE.format(shown)
+    return min(timing.cursor_at(seconds), end), note
 
 
 def _last_s(timing: Timing) -> float:
@@ -237,7 +237,7 @@ def _seconds_to_time_of_day(moment: str, timing: Timing) -> float:
     return seconds[min(times, key=lambda at: max(-seconds[at], seconds[at] - last_s, 0.0))]
 
 
-def _at(moment: _Moment, read: Callable[[Pane], Awaitable[_T]]) -> _T:
+def _at(moment: _LogPrefix, read: Callable[[Pane], Awaitable[_T]]) -> _T:
     """Return what is read of a pane that shows the moment."""
     tmux = value_of("tmux", moment.environ)
     settings = Settings(
@@ -283,7 +283,7 @@ async def _screen(pane: Pane) -> str:
     return text.rstrip("\n")
 
 
-def _print(moment: _Moment, read: Callable[[Pane], Awaitable[str]], prints: Prints) -> None:
+def _print(moment: _LogPrefix, read: Callable[[Pane], Awaitable[str]], prints: Prints) -> None:
     """Print what is read of a pane that shows the moment, and then which moment it is."""
 
     async def with_size(pane: Pane) -> tuple[str, int, int]:

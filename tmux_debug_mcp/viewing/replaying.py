@@ -36,7 +36,7 @@ with open(sys.argv[1], "rb", 0) as source, open(1, "wb", 0) as terminal:
 
 
 class Replay:
-    """A log, replayed in a pane up to `cursor`. Make one with `open_replay`.
+    """A log, replayed in a pane up to `cursor`. `open_replay` makes it.
 
     The pane prints what is written to `pipe`.
     """
@@ -51,7 +51,7 @@ class Replay:
         self._resizes = list(log.timing.resizes)
 
     async def advance(self, cursor: int) -> None:
-        """Show the log up to a cursor, which must not be before the present one."""
+        """Show the log up to a cursor, which must not be before the present cursor."""
         due = [change for change in self._resizes if change.cursor <= cursor]
         del self._resizes[: len(due)]
         for at, changes in groupby(due, key=lambda change: change.cursor):

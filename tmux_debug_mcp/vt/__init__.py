@@ -2,7 +2,7 @@
 
 - To type: `keys`, `steps`.
 - To read output as lines: `transcript`, on top of `interpreter`, `grid` and `rows`.
-- To recognise parts of output: `sequences`, `charsets`, `marks`, `echo`, `drawing`.
+- To recognise parts of output: `sequences`, `charsets`, `marks`, `echo`.
 - To print what programs chose: `printable`.
 - To read captures as text: `captured`.
 

@@ -15,15 +15,14 @@ from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
 from .rows import Row
 from .sequences import C1_CONTROLS, LINK, SGR
 
-# The background of letters, "" for the usual one, and whether they are reversed.
+# The background of letters, "" for the usual background, and whether they are reversed.
 Style = tuple[str, bool]
 _USUAL: Style = ("", False)
 
 _BLANKS = " \t"
 _NO_BLANKS = dict.fromkeys(map(ord, _BLANKS))
-_SGR = re.compile(SGR)
 _INVISIBLE = re.compile(f"{SGR}|{LINK}")
-# Blanks and SGR sequences, the last one first and each of them reversed.
+# Blanks and SGR sequences, the last first and each reversed.
 _END = re.compile(r"[ \t]*(?:m[0-9;:]*\[\033[ \t]*)*")
 # A piece ends within no sequence and no character.
 _PIECE_BYTES = 1 << 13
@@ -38,7 +37,7 @@ _TEXT_BYTES = 1 << 6
 _DRAWN = re.compile(r"\016([^\017]*)|\017")
 # Letters that stand for lines of boxes, in one row.
 _FRAMES = re.compile(r"(?<=\016)[a-z`~]+")
-# SGR's parameters for a background: 40 to 47, and bright ones.
+# SGR's parameters for a background: 40 to 47, and bright colours.
 _BACKGROUND = re.compile("4[0-7]|10[0-7]")
 # Groups: the parameters of an SGR, and text; neither for a link.
 _SGR_OR_TEXT = re.compile(rf"\033\[([0-9;:]*)m|{LINK}|([^\033]+|\033)")
@@ -168,7 +167,7 @@ def highlighted_row(data: bytes, height: int) -> Generator[int, None, Highlight 
     """Return the row that is highlighted among rows that are not.
 
     Most of its letters are reversed or on a different background from the rows next to it. The
-    first row with text counts as a title. The last one counts as a status line at the bottom of a
+    first row with text counts as a title. The last row counts as a status line at the bottom of a
     screen of this height; elsewhere it must differ from all rows, since it may belong to a box.
     Without such a row, it is the row of the button that is highlighted among others. None if no row
     is highlighted, or several are.
@@ -230,7 +229,7 @@ def _button(rows: Mapping[int, Mapping[Style, str]], height: int) -> Highlight |
 
 
 def _style_after(parameters: str, background: str, is_reversed: bool) -> tuple[str, bool]:  # noqa: FBT001
-    """Return the background after an SGR, "" for the usual one, and whether it is reversed."""
+    """Return the background after an SGR, "" for the usual, and whether it is reversed."""
     codes = parameters.replace(":", ";").split(";")
     while codes:
         code = codes.pop(0)

@@ -30,7 +30,7 @@ MAX_TEXTS = 50_000
 _MIN_PART = 4
 # How many times text may be typed ahead of a shell.
 _MAX_TYPED_AHEAD = 20
-# Texts that are near: the next ones to be echoed, and the last ones that were.
+# Texts that are near: the next to be echoed, and the last that were.
 _NEAR_NEXT = 32
 _NEAR_LAST = 16
 # Searching backwards takes time that grows with text and line, so both are limited.
@@ -42,7 +42,7 @@ _MAX_WRAPPED_TEXT = 10_000
 _MAX_PLACES = 64
 
 
-class Echoes(Enum):
+class Echoer(Enum):
     """Who echoes what is typed."""
 
     NOBODY = "nobody"
@@ -52,19 +52,19 @@ class Echoes(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedText:
     """Text that was typed into a pane.
 
     Attributes:
         cursor: The size of the pane's log before.
         texts: The text in pieces, split at control characters, without surrounding blanks.
-        echoes: Who echoes it, as far as the kernel knows: a program may have a line editor.
+        echoer: Who echoes it, as far as the kernel knows: a program may have a line editor.
         number: How many times something was typed into the pane before.
     """
 
     cursor: int
     texts: Sequence[str]
-    echoes: Echoes
+    echoer: Echoer
     number: int
 
 
@@ -85,14 +85,14 @@ class _Texts:
         self._lengths = sorted({*self._lengths, *map(len, texts)})
 
     def near(self) -> Iterable[tuple[int, str]]:
-        """Return the numbers and texts of the last echoed texts and of the next ones."""
+        """Return the numbers and texts of the last echoed texts and of the next."""
         first = max(0, self.next - _NEAR_LAST)
         return enumerate(self.texts[first : self.next + _NEAR_NEXT], start=first)
 
     def at_end_of(self, line: str) -> int | None:
         """Return the number of the longest text that a line ends with, or None.
 
-        Among equal texts, it is the next expected one, or else the last one.
+        Among equal texts, it is the next that is expected, or else the last.
         """
         number = None
         for length in itertools.takewhile(len(line).__ge__, self._lengths):
@@ -112,10 +112,10 @@ class Echo:
     A line editor may echo some earlier keys again.
     """
 
-    def __init__(self, before: Iterable[Typed] = ()) -> None:
+    def __init__(self, before: Iterable[TypedText] = ()) -> None:
         self._typed = _Texts()
         self._expected = _Texts()
-        self._echoes: list[Echoes] = []  # for each expected text
+        self._echoes: list[Echoer] = []  # for each expected text
         # The numbers of expected texts that a line editor has echoed before their turn.
         self._early: frozenset[int] = frozenset()
         latest = list(before)[-_MAX_TYPED_AHEAD:]
@@ -125,17 +125,17 @@ class Echo:
             self._typed.add(sent.texts)
         self._typed.next = max(0, len(self._typed.texts) - _NEAR_NEXT)
 
-    def expect(self, sent: Typed) -> None:
+    def expect(self, sent: TypedText) -> None:
         """Expect the echo of keys that are sent now."""
         self._typed.add(sent.texts)
-        if sent.echoes is Echoes.NOBODY:
+        if sent.echoer is Echoer.NOBODY:
             return
-        echoes, texts = sent.echoes, sent.texts
-        if echoes is Echoes.EDITOR:
+        echoer, texts = sent.echoer, sent.texts
+        if echoer is Echoer.EDITOR:
             # The editor's line shows the first text; later lines echo the others.
-            echoes, texts = Echoes.PROGRAM, texts[1:]
+            echoer, texts = Echoer.PROGRAM, texts[1:]
         self._expected.add(texts)
-        self._echoes += [echoes] * len(texts)
+        self._echoes += [echoer] * len(texts)
 
     def without(self, settled: Iterable[Line], still_open: Sequence[Line]) -> list[str]:
         """Return the text of the next lines without echo, and without empty lines.
@@ -171,7 +171,7 @@ class Echo:
             return line.text
         # The last line may end with the beginning of the next expected text.
         part = _overlap(line.text, self._expected.texts[following])
-        if self._echoes[following] is Echoes.TERMINAL or part >= _MIN_PART:
+        if self._echoes[following] is Echoer.TERMINAL or part >= _MIN_PART:
             return line.text[: len(line.text) - part]
         return line.text
 
@@ -182,7 +182,7 @@ class Echo:
         if at_end is not None and at_end >= self._expected.next and at_end not in self._early:
             return at_end, len(trimmed)
         for number in self._next_expected():
-            if self._echoes[number] is not Echoes.TERMINAL:
+            if self._echoes[number] is not Echoer.TERMINAL:
                 continue
             expected = self._expected.texts[number]
             start = text.find(expected)
@@ -205,7 +205,7 @@ class Echo:
         rest = text[self._end_of_typed(text) :]
         expected = self._expected
         for number in self._next_expected():
-            if self._echoes[number] is Echoes.PROGRAM and expected.texts[number] in text:
+            if self._echoes[number] is Echoer.PROGRAM and expected.texts[number] in text:
                 self._early |= {number}
         while expected.next in self._early:
             expected.next += 1
@@ -218,7 +218,7 @@ class Echo:
     def _end_of_typed(self, text: str) -> int:
         """Return where the last typed text ends in a line, 0 if there is none.
 
-        The text after the last one in the line is expected next.
+        The text after the last in the line is expected next.
         """
         trimmed = text.strip(" ")
         # Only near texts are searched for. The text at the end of a line shows which are near.

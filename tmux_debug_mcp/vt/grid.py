@@ -32,7 +32,7 @@ _RUN = re.compile(r"[ -~]+|[^ -~]")
 class Grid:
     """The main screen or the alternate screen.
 
-    Rows that leave the screen go to the history; without one, as on the alternate screen, they are
+    Rows that leave the screen go to the history; on the alternate screen, which has none, they are
     dropped. `scroll_region` is the first and the last row of the part that scrolls; None means all.
 
     While a program draws, what it writes is no line, and lines that it writes over are settled.
@@ -49,7 +49,7 @@ class Grid:
         # The cursor: an index into `_rows`, and a column, which is the width after a full row.
         self._row = 0
         self._column = 0
-        # The rows that a program that draws has written to since it last moved to one of them; None
+        # The rows that a drawing program has written to since it last moved to one of them; None
         # while none draws.
         self._drawn: list[Row] | None = None
         # The first and the last of the rows that output went back up to, as indices; None if it did
@@ -118,7 +118,7 @@ class Grid:
         self._rows[self._row].is_old = has_scrolled and self._rows[self._row].is_old
 
     def mark_line(self, cursor: int) -> None:
-        """Note where in the output the cursor's row begins, if it is empty and the last one.
+        """Note where in the output the cursor's row begins, if it is empty and the last.
 
         Rows below it are only those that were empty when the screen was forgotten.
         """
@@ -129,7 +129,7 @@ class Grid:
             row.begins_at = cursor
 
     def unmark_lines(self, index: int | None = None) -> None:
-        """Note that output changes rows before this one; without an index, any of the screen."""
+        """Note that output changes rows before this index; without an index, any of the screen."""
         for row in self._rows[self._top if index is None else index :]:
             row.begins_at = None
 
@@ -285,7 +285,6 @@ class Grid:
             cells = cells[len(part) :]
 
     def _start_writing(self, *, is_edited: bool = False) -> None:
-        """Prepare the cursor's row for being written to."""
         row = self._rows[self._row]
         if self._drawn is not None:
             if not row.is_drawn:
@@ -633,7 +632,7 @@ class Grid:
 
 
 def _without_blank_rows(rows: list[str]) -> list[str]:
-    """Return rows without empty ones at the end."""
+    """Return rows without empty rows at the end."""
     while rows and not rows[-1]:
         rows.pop()
     return rows

@@ -20,7 +20,7 @@ _ALTERNATE_SCREEN = (47, 1047, 1049)
 _BRACKETED_PASTE = 2004
 _CURSOR = 25
 
-# How control sequences move the cursor: the new row and column from the old ones and the parameter.
+# How control sequences move the cursor: the new row and column from the old and the parameter.
 # CUU, CUD, CNL and CPL stop at the scroll region.
 _MOVES: dict[str, Callable[[int, int, int], tuple[int, int]]] = {
     "C": lambda row, column, count: (row, column + count),  # CUF

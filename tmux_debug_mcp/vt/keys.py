@@ -51,7 +51,7 @@ _MAX_MODIFIERS = 3
 # Only a hyphen follows a letter: `C++` is text.
 _MODIFIER = re.compile(rf"([CMS])-|({'|'.join(_LONG_MODIFIERS)})[-+]")
 
-# What a terminal makes of Ctrl and a character, where that is not Ctrl and the same one.
+# What a terminal makes of Ctrl and a character, where that is not Ctrl and this character.
 _CONTROL_KEYS = {"[": "Escape", "i": "Tab", "m": "Enter", "?": "BSpace", "@": "C-Space", "/": "C-_"}
 _WITH_CONTROL = frozenset(string.ascii_lowercase + "\\]^_")
 
@@ -68,7 +68,7 @@ _LIKE_A_KEY = re.compile(
 )
 
 # The format that prints the terminal modes which decide what keys send: those of cursor keys
-# (DECCKM) and of the keypad (DECKPAM). The last one is empty before tmux 3.5, and "Ext" with a
+# (DECCKM) and of the keypad (DECKPAM). The last is empty before tmux 3.5, and "Ext" with a
 # number if the program asked for modifyOtherKeys and got it.
 KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag} #{pane_key_mode}"
 
@@ -183,12 +183,12 @@ _REQUEST = re.compile(
     rb"\033(?:(c)|\[>4(?:;(\d{0,2}))?[mn]|\[([<=>])([\d;]{0,12})u|\[\?(?:47|1047|1049)([hl]))"
 )
 _MAX_REQUEST_BYTES = 18
-# The flags with which kitty tells keys apart: all ambiguous ones, or all keys.
+# The flags with which kitty tells keys apart: all ambiguous keys, or all keys.
 _KITTY_FLAGS = 1 | 8
 _MAX_PUSHED = 32
 
 
-class Requests:
+class ProtocolTracker:
     """Follows which protocol programs ask their terminal for, as their output goes by.
 
     Attributes:
@@ -241,15 +241,15 @@ class Requests:
             flags.append(_number(numbers, 0, 0))
             del flags[:-_MAX_PUSHED]
         else:
-            given, how = _number(numbers, 0, 0), _number(numbers, 1, 1)
-            changed = {2: flags[-1] | given, 3: flags[-1] & ~given}
-            flags[-1] = changed.get(how, given)
+            value, how = _number(numbers, 0, 0), _number(numbers, 1, 1)
+            changed = {2: flags[-1] | value, 3: flags[-1] & ~value}
+            flags[-1] = changed.get(how, value)
 
 
 def _number(numbers: bytes, index: int, default: int) -> int:
     """Return one of the numbers between semicolons."""
-    given = numbers.split(b";")
-    return int(given[index]) if index < len(given) and given[index] else default
+    parts = numbers.split(b";")
+    return int(parts[index]) if index < len(parts) and parts[index] else default
 
 
 def need_protocol(keys: Iterable[str]) -> bool:
@@ -263,14 +263,14 @@ def depend_on_modes(keys: Iterable[str]) -> bool:
 
 
 def codes_of(keys: Iterable[str], modes: str = "", protocol: Protocol = Protocol.NONE) -> str:
-    """Return what a terminal sends to the program when keys are pressed one after the other.
+    """Return what a terminal sends to the program when keys are pressed in this order.
 
     They have tmux's names, as `key_name` returns them. `modes` is what tmux printed for
     `KEY_MODES`; empty for a pane that is gone, or if they don't matter. The program may have asked
     for a protocol that tmux doesn't know.
 
     Raises:
-        NoKeyCodeError: The program would take a key for another one.
+        NoKeyCodeError: The program would take a key for another.
     """
     flags = modes.split()
     if protocol is Protocol.NONE and flags[2:3] == ["Ext"]:
@@ -298,7 +298,6 @@ def _needs_protocol(modifiers: str, key: str) -> bool:
 
 
 def _code(key: str, protocol: Protocol, *, cursor_mode: bool, keypad_mode: bool) -> str:
-    """Return what a key sends."""
     name = key
     modifiers, key = _parts(name)
     if _needs_protocol(modifiers, key):

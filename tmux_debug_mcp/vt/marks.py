@@ -6,10 +6,10 @@ Marks are escape sequences of ours, which terminals don't show.
 
     ESC ] 7777 ; NONCE ; S STATUS ; COMMAND BEL    a shell begins a command, after one with STATUS
     ESC ] 7777 ; NONCE ; STATUS BEL                the command has ended
-    ESC ] 7777 ; NONCE ; \ BEL                     a fish shell has read a line; `\\`: another one
+    ESC ] 7777 ; NONCE ; \ BEL                     a fish shell has read a line; `\\`: another shell
     ESC \ ESC ] 7777 ; NONCE ; STATUS BEL          the program of a pane has ended
 
-The last one begins with the end of a string, because a program may be killed within one. Each mark
+The last begins with the end of a string, because a program may be killed within a string. Each mark
 has a nonce of its own, which a program has to look for in our files.
 
 For a command, we type a line that makes the shell read the command from a file; elsewhere, from its
@@ -93,7 +93,6 @@ def encoded(command: str) -> str:
 
 
 def _joined(command: str) -> str:
-    """Return the lines of a command in one line."""
     return " ⏎ ".join(command.strip("\n").split("\n"))
 
 

@@ -8,7 +8,7 @@ import json
 import re
 import unicodedata
 
-# Characters that might not be printable: all but the printable ones of ASCII.
+# Characters that might not be printable: all but printable ASCII.
 _SPECIAL = re.compile("[^ -~]")
 # Control characters that orjson doesn't escape.
 _UNESCAPED = re.compile("[\177-\237]")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from .charsets import SHIFT_OUT
 
-# No more of an incomplete sequence is held. Longer ones all do nothing.
+# No more of an incomplete sequence is held. Longer sequences do nothing.
 MAX_HELD_BYTES = 4096
 # tmux ignores a control sequence whose parameters are longer.
 _MAX_PARAMETERS = 63
@@ -133,7 +133,7 @@ _UNFINISHED = re.compile(
 def control_sequence(parameters: str, final: str) -> tuple[str, list[int]] | None:
     """Return the name and the parameters of the control sequence `CSI parameters final`.
 
-    Names look like `H`, `?h` or ` q`. There is at least one parameter; 0 stands for one that is
+    Names look like `H`, `?h` or ` q`. There is at least one parameter; 0 stands for what is
     left out. None if the sequence is malformed or too long, or if a parameter has subparameters, as
     those of colours may.
     """

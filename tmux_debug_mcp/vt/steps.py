@@ -5,13 +5,13 @@
 1. Only key names, separated by spaces: they are pressed in order. Line feeds at the end press
    Enter.
 2. Otherwise text. Line feeds and the word Enter at its end press Enter.
-3. A word that looks like a key but isn't one, and text with a key before or after it, are errors:
+3. A word that only looks like a key, and text with a key before or after it, are errors:
    nothing is typed by accident.
 
-CRLF counts as a line feed. `steps` turns strings into steps, which are sent one after the other:
+CRLF counts as a line feed. `steps` turns strings into steps, which are sent in order:
 
-1. Each line of a text is a step, with the Enter at its end: a program that one line starts gets the
-   next ones.
+1. Each line of a text is a step, with the Enter at its end: a program that a line starts gets the
+   next lines.
 2. Keys that are pressed together are a step, and so is a signal.
 3. A paste is one step, whatever it contains.
 """
@@ -67,8 +67,8 @@ _SIGNALS = frozenset(signal.Signals.__members__)
 _LIKE_A_SIGNAL = re.compile("SIG[A-Z0-9]{2,10}")
 # Longer strings are text: no list of signals, and no array in a string.
 _MAX_SIGNALS_CHARACTERS = 1000
-# Longer words get no hint at a key in another case.
-_MAX_HINTED_CHARACTERS = 20
+# Longer words get no remark on a key in another case.
+_MAX_REMARKED_CHARACTERS = 20
 # Remarks that a confirmation makes.
 _MAX_REMARKS = 3
 
@@ -81,7 +81,7 @@ class Keystrokes:
         text: Typed as it is, with a carriage return for Enter. Empty if only keys are pressed.
         is_paste: The text is pasted: in brackets if the program asks for that.
         keys: tmux's names of the keys to press.
-        hint: What the caller may have meant instead, for the confirmation.
+        remark: What the caller may have meant instead, for the confirmation.
         signal: The signal to send instead, such as `SIGTERM`; empty if there is none.
         is_text: The keystrokes come from text, which may be an empty line, not from key names.
     """
@@ -89,7 +89,7 @@ class Keystrokes:
     text: str
     is_paste: bool
     keys: tuple[str, ...]
-    hint: str = ""
+    remark: str = ""
     signal: str = ""
     is_text: bool = True
 
@@ -123,7 +123,7 @@ class Keystrokes:
 INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",))
 
 
-class Reading(NamedTuple):
+class ParsedKeys(NamedTuple):
     """What a `keys` string means: tmux's names of keys, or a text if there are none.
 
     The text leaves out what presses Enter after it, `enters` times.
@@ -157,11 +157,11 @@ def check(keys: str, called: str = "Parameter 'keys'") -> None:
         )
 
 
-def read(keys: str) -> Reading:
+def read(keys: str) -> ParsedKeys:
     """Return what a string that is not literal and has passed `check` means.
 
     Raises:
-        KeysError: A word looks like a key but isn't one, or the string presses too many keys.
+        KeysError: A word only looks like a key, or the string presses too many keys.
         MixedKeysError: It contains text, and a key before or after it.
     """
     keys = keys.replace("\r\n", "\n")
@@ -171,7 +171,7 @@ def read(keys: str) -> Reading:
     names = _key_names(body)
     if names is not None:
         _check_pressed(len(names) + enters)
-        return Reading((*names, *["Enter"] * enters))
+        return ParsedKeys((*names, *["Enter"] * enters))
     _reject_wrong_keys(body)
     end = len(body)
     words = 0
@@ -184,7 +184,7 @@ def read(keys: str) -> Reading:
         enters = words + max(enters - 1, 0)
     text = body[:end]
     _reject_mixture(text, enters)
-    return Reading((), text, enters)
+    return ParsedKeys((), text, enters)
 
 
 def _check_pressed(count: int) -> None:
@@ -261,9 +261,9 @@ def pressed(names: tuple[str, ...]) -> Keystrokes:
     return Keystrokes("", is_paste=False, keys=names, is_text=False)
 
 
-def typed(text: str, enters: int, hint: str = "") -> Keystrokes:
-    """Return the keystrokes that type a line; the confirmation shows the hint."""
-    return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, hint=hint)
+def typed(text: str, enters: int, remark: str = "") -> Keystrokes:
+    """Return the keystrokes that type a line; the confirmation makes the remark."""
+    return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, remark=remark)
 
 
 def typed_at_once(text: str) -> Keystrokes:
@@ -301,9 +301,9 @@ def steps(
     left as they are.
 
     Raises:
-        KeysError: A string is not valid, as for `keys.read`, or looks like a signal but isn't one;
-            one of several strings that are literal or pasted is the name of a key; or there are no
-            steps, or more than 1,000.
+        KeysError: A string is not valid, as for `keys.read`, or only looks like a signal; one of
+            several strings that are literal or pasted is the name of a key; or there are no steps,
+            or more than 1,000.
     """
     strings = [keys] if isinstance(keys, str) else keys or [""]
     if len(strings) > 1 and (literal or paste):
@@ -339,7 +339,7 @@ def command_lines(text: str, enters: int) -> list[Keystrokes]:
     """Return the steps that type a command at the prompt of a shell, line by line.
 
     A line editor takes tabs and control characters literally only in a paste. Enter is pressed
-    after each line, and `enters` times after the last one.
+    after each line, and `enters` times after the last.
     """
     *lines, last = text.split("\n")
     counts = [*[1] * len(lines), enters]
@@ -361,7 +361,6 @@ def _reject_keys(strings: Sequence[str], argument: str) -> None:
 
 
 def _reject_json(string: str) -> None:
-    """Refuse an array of strings that is given as a string."""
     has_start = string[:_MAX_SIGNALS_CHARACTERS].lstrip().startswith("[")
     if not has_start or not string.rstrip().endswith("]"):
         return
@@ -391,7 +390,7 @@ def _steps(string: str) -> list[Keystrokes]:
         return [pressed(reading.names)]
     *lines, last = reading.text.split("\n")
     result = [typed(line, 1) for line in lines]
-    result.append(typed(last, reading.enters, _hint(string)))
+    result.append(typed(last, reading.enters, _remark_on(string)))
     return result
 
 
@@ -402,15 +401,15 @@ def _signal_or_key(word: str) -> Keystrokes | None:
     return pressed((name,)) if name else None
 
 
-def _hint(string: str) -> str:
-    """Return a hint if a word may be meant as a key or a signal, else an empty string.
+def _remark_on(string: str) -> str:
+    """Return a remark if a word may be meant as a key or a signal, else an empty string.
 
     It is all that is typed and differs from a name only in case, or it is a name before other text.
     """
-    first, _, others = string[:_MAX_HINTED_CHARACTERS].partition(" ")
+    first, _, others = string[:_MAX_REMARKED_CHARACTERS].partition(" ")
     if others and key_name(first):
         return f"'{first}' is typed as text"
-    if others or len(string) > _MAX_HINTED_CHARACTERS:
+    if others or len(string) > _MAX_REMARKED_CHARACTERS:
         return ""
     modifiers, hyphen, base = string.rpartition("-")
     for variant in (f"{modifiers.upper()}{hyphen}{base}", string.capitalize(), string.upper()):
@@ -427,24 +426,24 @@ def confirmation(
     done: int,
     why_not: str | None,
     *,
-    notes: Sequence[str] = (),
+    remarks: Sequence[str] = (),
     is_for_screen: bool = False,
 ) -> str:
     """Return the confirmation of a call that sends steps to the pane of this name.
 
     It says more only where something may be wrong. The first `done` of all steps were sent.
-    `why_not` says why the next one was not; None when all were. `notes` say what became of text
-    that was typed. `is_for_screen`: a program draws on the screen, so text without Enter is usual.
+    `why_not` says why the next step was not; None when all were. `remarks` say what became of
+    typed text. `is_for_screen`: a program draws on the screen, so text without Enter is usual.
     """
-    hints = (step.hint for step in steps[:done] if step.hint)
-    remarks = list(dict.fromkeys([*notes, *hints]))
+    on_steps = (step.remark for step in steps[:done] if step.remark)
+    all_remarks = list(dict.fromkeys([*remarks, *on_steps]))
     last = steps[max(0, done - 1)]
     # A single character is a key to most programs.
     is_unfinished = last.is_text and not last.keys and not last.text.endswith(("\n", "\r"))
     if done and is_unfinished and len(last.text) > 1 and not is_for_screen:
-        remarks.insert(0, "Enter not pressed")
+        all_remarks.insert(0, "Enter not pressed")
     sent = "Sent keys" if why_not is None else f"Sent {done} of {len(steps)} steps"
-    shown = f" ({'; '.join(remarks[:_MAX_REMARKS])})" if remarks else ""
+    shown = f" ({'; '.join(all_remarks[:_MAX_REMARKS])})" if all_remarks else ""
     text = f"{sent} to pane '{pane}'{shown}"
     if why_not is None:
         return text

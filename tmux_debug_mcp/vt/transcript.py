@@ -17,8 +17,8 @@ Rules, measured against tmux:
    long is held; the rest is dropped as it comes. tmux also gives up on a string after 5 s, which
    bytes don't show; here a string ends at the next escape character at the latest.
 5. Line editors, such as those of shells, switch bracketed paste on while they edit. This sets
-   what they write apart from a program's output. If one ends in an empty row, the line above has
-   ended, even if its last row is full; here tmux joins the two.
+   what they write apart from a program's output. If an editor ends in an empty row, the line above
+   has ended, even if its last row is full; here tmux joins the two.
 """
 
 from collections.abc import Iterable, Iterator
@@ -111,7 +111,7 @@ class Transcript:
         self._write(text, starts)
 
     def _hold(self, rest: bytes) -> None:
-        """Hold back what is incomplete; if it is too long, one byte more than the maximum."""
+        """Hold back what is incomplete; if it is too long, a byte more than the maximum."""
         self._held = rest[: MAX_HELD_BYTES + 1]
 
     def _write_commands(self, text: str, starts: Iterator[int]) -> str:
@@ -132,7 +132,7 @@ class Transcript:
         self._interpreter.write(text, starts)
 
     def _note_command(self, command: str) -> None:
-        """Note the command in a mark with the nearest line that was typed for one."""
+        """Note the command in a mark with the nearest line that was typed for a command."""
         for rows in self._interpreter.grid.lines_above_cursor(_MAX_TYPED_ROWS):
             if with_command("".join(map(str, rows)), command) is not None:
                 rows[0].command = command
@@ -206,7 +206,7 @@ class Transcript:
         return self._interpreter.main.lines()
 
     def open_lines(self, *, is_annotated: bool = False) -> list[Line]:
-        """Return the lines that are not settled. The last one is incomplete and may be empty."""
+        """Return the lines that are not settled. The last is incomplete and may be empty."""
         lines = self.main_lines()
         if self._interpreter.alternate is not None:
             if lines and not lines[-1].text:

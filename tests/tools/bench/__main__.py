@@ -28,9 +28,9 @@ from wire import Server
 
 import tmux_debug_mcp
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.logs.pacing import pieces
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.sockets import servers
+from tmux_debug_mcp.turns import pieces
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 from tmux_debug_mcp.vt.transcript import Transcript
 

@@ -33,7 +33,7 @@ from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
 from tmux_debug_mcp.verbs import parsing, requests
 from tmux_debug_mcp.viewing import audits, phrases
 from tmux_debug_mcp.vt.captured import captured_lines, highlighted_row
-from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
+from tmux_debug_mcp.vt.echo import Echo, Echoer, TypedText
 from tmux_debug_mcp.vt.printable import visible
 from tmux_debug_mcp.vt.rows import NOTE
 from tmux_debug_mcp.vt.steps import steps
@@ -110,7 +110,7 @@ def echo(data: bytes) -> None:
     lines = transcript.open_lines()
     expected = Echo()
     texts = [text.strip() for text in typed.decode(errors="replace").split("\0") if text.strip()]
-    expected.expect(Typed(0, texts, list(Echoes)[kind - 1], 0))
+    expected.expect(TypedText(0, texts, list(Echoer)[kind - 1], 0))
     left = expected.without([], lines)
 
     characters = iter("".join(line.text for line in lines))

@@ -40,7 +40,7 @@ class Awaits(Enum):
     KEYS = "keys"
 
 
-class Waiting(IntEnum):
+class WaitKind(IntEnum):
     """How the foreground waits for the terminal.
 
     A process's kind is the highest of its threads'. A pane's is the highest of its processes', but
@@ -72,7 +72,7 @@ class Snapshot:
         pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
         inside: The process that has the terminal which a relay has made, if we see it.
-        shell: That process as a shell, if it is one that we know.
+        shell: That process as a shell, if we know the shell.
         modes: None if the terminal's modes can't be read.
         own_modes: Those of the pane's own terminal; a relay has made the one of `modes`.
         waiting: How the foreground waits for the terminal.
@@ -103,9 +103,9 @@ class Snapshot:
     shell: Shell | None = None
     modes: Modes | None = None
     own_modes: Modes | None = None
-    waiting: Waiting = Waiting.NONE
+    waiting: WaitKind = WaitKind.NONE
     sleeps_s: float = 0.0
-    shell_waiting: Waiting = Waiting.NONE
+    shell_waiting: WaitKind = WaitKind.NONE
     relays: bool = False
     asks_for_secret: bool = False
     readers: tuple[tuple[int, str], ...] = ()
@@ -145,7 +145,7 @@ class Activity:
         is_at_rest: The program has ended, only awaits something, or has read what was typed and
             been quiet for `Times.quiet_s`.
         inactive_s: Seconds since the pane last printed or worked.
-        same_s: Seconds since anything changed.
+        unchanged_s: Seconds since anything changed.
         look_again_s: Seconds to wait before the next snapshot.
     """
 
@@ -158,7 +158,7 @@ class Activity:
     has_read: bool
     is_at_rest: bool
     inactive_s: float
-    same_s: float
+    unchanged_s: float
     look_again_s: float
 
 
@@ -166,19 +166,19 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
     """Return what the program seems to await, judged by one snapshot."""
     modes = snapshot.modes
     waiting = snapshot.waiting
-    if snapshot.is_over or waiting in (Waiting.NONE, Waiting.UNKNOWN):
+    if snapshot.is_over or waiting in (WaitKind.NONE, WaitKind.UNKNOWN):
         return None
     if modes is None or modes.unread_bytes:
         return None
     if modes.hides_lines or (snapshot.asks_for_secret and not modes.echoes):
         return Awaits.HIDDEN_INPUT
     # A relay also waits for its other side, so its wait says nothing about the program there.
-    if snapshot.relays and waiting is Waiting.AMONG_OTHERS:
+    if snapshot.relays and waiting is WaitKind.AMONG_OTHERS:
         return None
     return Awaits.INPUT if modes.is_canonical else Awaits.KEYS
 
 
-def prompting(snapshot: Snapshot) -> Shell | None:
+def prompting_shell(snapshot: Snapshot) -> Shell | None:
     """Return the shell that seems to be at its prompt, judged by one snapshot.
 
     It waits for the terminal itself: a program in a command substitution has the shell's group. The
@@ -186,7 +186,7 @@ def prompting(snapshot: Snapshot) -> Shell | None:
     """
     shell = snapshot.shell
     modes = snapshot.modes
-    if shell is None or snapshot.shell_waiting is Waiting.NONE:
+    if shell is None or snapshot.shell_waiting is WaitKind.NONE:
         return None
     if modes is None or modes.unread_bytes:
         return None
@@ -195,7 +195,7 @@ def prompting(snapshot: Snapshot) -> Shell | None:
         is_at_prompt = not modes.is_canonical and not modes.echoes and modes.is_raw
     else:
         # Such a shell reads commands line by line, but byte by byte for `read`.
-        is_at_prompt = modes.is_canonical and snapshot.shell_waiting is not Waiting.BYTEWISE
+        is_at_prompt = modes.is_canonical and snapshot.shell_waiting is not WaitKind.BYTEWISE
     return shell if is_at_prompt else None
 
 
@@ -238,7 +238,7 @@ class ActivityTracker:
             self._same = snapshot.change_key, seen_at
         if snapshot.wait_key != self._wait[0]:
             self._wait = snapshot.wait_key, seen_at
-        same_s = max(0.0, now - max(since, self._same[1]))
+        unchanged_s = max(0.0, now - max(since, self._same[1]))
         wait_s = now - self._wait[1]
         if self._is_active(snapshot):
             self._last_active = snapshot
@@ -248,11 +248,11 @@ class ActivityTracker:
 
         # What this snapshot alone shows.
         awaits = awaited(snapshot)
-        shell = prompting(snapshot)
+        shell = prompting_shell(snapshot)
         has_read = self._has_read(snapshot, now - self._begun_at)
         is_likely = has_read and (awaits is not None or shell is not None)
 
-        # What it shows together with earlier ones: the same wait goes on.
+        # Together with earlier snapshots, it shows that the same wait goes on.
         is_confirmed = is_likely and wait_s >= (times.confirm_s if is_flushed else times.printed_s)
         if not is_confirmed:
             awaits = None
@@ -260,13 +260,13 @@ class ActivityTracker:
 
         # A shell at its prompt does nothing else, even if its editor waits for other files, too. A
         # loop that sleeps doesn't either, unless it may be waiting for the rest of a key's code.
-        is_among_others = snapshot.waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN)
+        is_among_others = snapshot.waiting in (WaitKind.AMONG_OTHERS, WaitKind.UNKNOWN)
         is_seen_twice = now - self._same[1] >= times.confirm_s
         is_asleep = snapshot.sleeps_s >= times.asleep_s and is_seen_twice
         awaits_code = self._before is not None and self._before.gets_escape
         may_do_more = shell is None and is_among_others and (awaits_code or not is_asleep)
         only_awaits = is_confirmed and (is_quiet or not may_do_more)
-        is_hidden = snapshot.modes is None or snapshot.waiting is Waiting.UNKNOWN
+        is_hidden = snapshot.modes is None or snapshot.waiting is WaitKind.UNKNOWN
         return Activity(
             snapshot=snapshot,
             awaits=awaits,
@@ -277,8 +277,10 @@ class ActivityTracker:
             has_read=has_read,
             is_at_rest=snapshot.is_over or only_awaits or (is_quiet and has_read),
             inactive_s=inactive_s,
-            same_s=same_s,
-            look_again_s=max(times.min_look_s, min(times.max_look_s, same_s / _POLLS_PER_WAIT)),
+            unchanged_s=unchanged_s,
+            look_again_s=max(
+                times.min_look_s, min(times.max_look_s, unchanged_s / _POLLS_PER_WAIT)
+            ),
         )
 
     def _has_read(self, snapshot: Snapshot, typed_s: float) -> bool:
@@ -292,7 +294,7 @@ class ActivityTracker:
             return True
         modes, is_traced = before.modes, False
         if before.gets_keys and modes is not None:
-            waits_for_keys = not modes.is_canonical and before.waiting >= Waiting.AMONG_OTHERS
+            waits_for_keys = not modes.is_canonical and before.waiting >= WaitKind.AMONG_OTHERS
             is_traced = modes.echoes or waits_for_keys
         return typed_s >= (self._times.traced_s if is_traced else self._times.typed_s)
 

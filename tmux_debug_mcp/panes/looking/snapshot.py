@@ -12,11 +12,10 @@ agent start a pinentry. Programs in the background of the terminal's own session
 
 Programs keep running while a snapshot is taken, so the order of the reads matters:
 
-- The modes are read before and after the threads. If a program changed them in between, as one that
-  has just started may do, nothing counts as waiting.
-- The processor time of a process is read before anything else that it can change: who has the
-  terminal, for one, which all processes can. If it runs after that, the next snapshot shows more
-  processor time.
+- The modes are read before and after the threads. If a program changed them in between, as a new
+  program may do, nothing counts as waiting.
+- The processor time of a process is read before anything else that it can change, such as who has
+  the terminal. If it runs after that, the next snapshot shows more processor time.
 - The name of the foreground is read last. If exec(2) changes it after that, the process has run,
   and the next snapshot shows more processor time.
 """
@@ -36,7 +35,7 @@ from tmux_debug_mcp.linux.waits import HiddenWaits, KernelWait, OutsideReaders, 
 from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, SHELLS, in_front, shell_of
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .activity import Snapshot, Waiting
+from .activity import Snapshot, WaitKind
 
 # At most this many processes and threads are looked at, to bound the time of a snapshot.
 _MAX_PROCESSES = 256
@@ -69,7 +68,7 @@ class _GroupMember:
 
     stat: Stat
     cpu_ns: int
-    waiting: Waiting = Waiting.NONE
+    waiting: WaitKind = WaitKind.NONE
     has_own_terminals: bool = False
     threads: tuple[Thread, ...] = ()
     threads_ns: int = 0
@@ -80,14 +79,14 @@ class _GroupMember:
     @property
     def is_waiting(self) -> bool:
         """Whether a thread is seen to wait for the terminal."""
-        return self.waiting >= Waiting.AMONG_OTHERS
+        return self.waiting >= WaitKind.AMONG_OTHERS
 
 
-class _Below(NamedTuple):
-    """The processes below another one, zombies too, parents before children.
+class _Descendants(NamedTuple):
+    """The descendants of a process, zombies too, parents before children.
 
-    `runs` has their processor times, after that of the other one. No limit left out any if it
-    `is_whole`.
+    `runs` has the processor times of the process and of its descendants. No limit left out any if
+    it `is_whole`.
     """
 
     stats: list[Stat]
@@ -133,7 +132,7 @@ def look(
 def has_run(snapshot: Snapshot) -> bool:
     """Return whether a process may have run, or was left out, since it was found in a snapshot.
 
-    One that had gone when its time was to be read counts, since the kernel may then have left
+    A process that had gone when its time was to be read counts, since the kernel may then have left
     others out of a list of children.
     """
     runs = snapshot.runs
@@ -158,7 +157,7 @@ def _is_still_so(last: Snapshot, terminal: str) -> bool:
     return not has_run(last)
 
 
-def _descendants(pid: int) -> _Below:
+def _descendants(pid: int) -> _Descendants:
     """Return the descendants of a process, up to the limits."""
     stats: list[Stat] = []
     runs = {pid: processes.run_ns(pid)}
@@ -169,7 +168,7 @@ def _descendants(pid: int) -> _Below:
         parent = parents.popleft()
         threads = processes.threads(parent, threads_room)
         threads_room -= len(threads)
-        children = [one for thread in threads for one in processes.children_of(parent, thread)]
+        children = [child for thread in threads for child in processes.children_of(parent, thread)]
         for child in children[:room]:
             room -= 1
             runs[child] = processes.run_ns(child)
@@ -177,12 +176,12 @@ def _descendants(pid: int) -> _Below:
             if stat:
                 parents.append(child)
                 stats.append(stat)
-    return _Below(stats, runs, is_whole=room > 0 and threads_room > 0)
+    return _Descendants(stats, runs, is_whole=room > 0 and threads_room > 0)
 
 
 def _look_at_terminal(
     session_leader: Stat,
-    below: _Below,
+    below: _Descendants,
     front: int,
     terminal: str,
     hidden_waits: HiddenWaits,
@@ -201,33 +200,33 @@ def _look_at_terminal(
     modes = terminals.modes_at(terminal)
     examined, has_all_threads = _examined(session_leader, stats)
     is_whole = is_whole and has_all_threads
-    hidden = [thread for one in examined for thread in one.hidden]
+    hidden = [thread for member in examined for thread in member.hidden]
     if modes and modes.hides_lines and not modes.unread_bytes:
         asked = hidden_waits.find(hidden, terminal)
-        examined = [_with_hidden_waits(one, asked) for one in examined]
-    is_waiting = any(one.is_waiting for one in examined)
+        examined = [_with_hidden_waits(member, asked) for member in examined]
+    is_waiting = any(member.is_waiting for member in examined)
     found: list[int] = []
-    # A program that another one asks something for has begun, and is at rest.
-    nothing_runs = bool(stats) and not any(one.stat.state in "RD" for one in examined)
+    # A program on whose behalf another one asks has begun, and is at rest.
+    nothing_runs = bool(stats) and not any(member.stat.state in "RD" for member in examined)
     if outside and not is_waiting and nothing_runs:
         found = outside.find(session_leader.tty)
-        # The time of a process examined before it began to wait stays the earlier one.
+        # The time of a process examined before it began to wait stays the earlier time.
         runs = runs | {pid: processes.run_ns(pid) for pid in found if pid not in runs}
         examined += _examine_outside(found, session_leader, examined)
-        is_waiting = any(one.is_waiting for one in examined)
-    # A program that has just changed the modes may have begun to wait in the old or the new ones.
+        is_waiting = any(member.is_waiting for member in examined)
+    # A program that has just changed the modes may have begun to wait in either.
     if is_waiting and terminals.modes_at(terminal) != modes:
-        examined = [_GroupMember(one.stat, one.cpu_ns) for one in examined]
+        examined = [_GroupMember(member.stat, member.cpu_ns) for member in examined]
         is_whole = is_whole and not found  # their processor times are from after the change
-    members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
-    group_members = [one for one in members if one.stat.pgrp == group]
+    members = [member for member in examined if member.stat.pgrp == group or member.is_waiting]
+    group_members = [member for member in members if member.stat.pgrp == group]
     named = _named(session_leader, group_members)
-    programs = [processes.program(one.stat.pid) for one in members if one.is_waiting]
-    has_outside_relay = any(one.is_outside and one.has_own_terminals for one in members)
+    programs = [processes.program(member.stat.pid) for member in members if member.is_waiting]
+    has_outside_relay = any(member.is_outside and member.has_own_terminals for member in members)
     waiting, sleeps_s = _waiting(members, modes)
     # A child that isn't looked at may work, and the end of its work wakes its parent.
     others = {stat.ppid for stat in stats if stat.pgrp != group and stat.state not in "ZX"}
-    if not is_whole or any(one.stat.pid in others for one in members):
+    if not is_whole or any(member.stat.pid in others for member in members):
         sleeps_s = 0.0
     snapshot = Snapshot(
         tty=session_leader.tty,
@@ -241,21 +240,21 @@ def _look_at_terminal(
         shell_waiting=_shell_waiting(front, group_members),
         relays=has_outside_relay or not RELAYS.isdisjoint(programs),
         asks_for_secret=not _ASKERS.isdisjoint(programs),
-        readers=tuple(thread for one in members for thread in one.threads),
+        readers=tuple(thread for member in members for thread in member.threads),
         outside=tuple(found),
-        reader_ns=sum(one.threads_ns for one in members),
-        is_at_work=any(one.stat.state in "RD" for one in members),
-        cpu_ns=sum(one.cpu_ns for one in members),
+        reader_ns=sum(member.threads_ns for member in members),
+        is_at_work=any(member.stat.state in "RD" for member in members),
+        cpu_ns=sum(member.cpu_ns for member in members),
         # Hidden threads are asked again and again.
         runs=tuple(runs.items()) if is_whole and not hidden else (),
     )
     if modes is None or modes.is_canonical:
         return snapshot
-    for one in members:
-        if one.has_own_terminals and not one.is_outside:
-            snapshot = _look_behind(one.stat, snapshot, hidden_waits, outside)
-        elif outside and one.is_waiting and processes.program(one.stat.pid) == _PODMAN:
-            leader = outside.containers.leader(one.stat)
+    for member in members:
+        if member.has_own_terminals and not member.is_outside:
+            snapshot = _look_behind(member.stat, snapshot, hidden_waits, outside)
+        elif outside and member.is_waiting and processes.program(member.stat.pid) == _PODMAN:
+            leader = outside.containers.leader(member.stat)
             inside = terminal_of(leader) if leader else None
             if leader and inside:
                 snapshot = _look_inside(leader, inside, snapshot, hidden_waits, outside)
@@ -285,7 +284,7 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _GroupMember:
     cpu_ns = processes.run_ns(process.pid)
     if process.state in "Tt":
         return _GroupMember(process, cpu_ns)
-    waiting = Waiting.NONE
+    waiting = WaitKind.NONE
     has_own_terminals = False
     threads: list[Thread] = []
     hidden: list[Thread] = []
@@ -295,21 +294,21 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _GroupMember:
         thread_ns = processes.cpu_ns(process.pid, name) if len(names) > 1 else cpu_ns
         wait = wait_of(process.pid, name, tty)
         if wait is None:
-            waiting = max(waiting, Waiting.UNKNOWN)
+            waiting = max(waiting, WaitKind.UNKNOWN)
             hidden.append((process.pid, name))
             continue
         waits[name] = wait
         if wait.is_for_terminal:
             if len(names) > 1 or not wait.is_for_it_alone:
-                kind = Waiting.AMONG_OTHERS
+                kind = WaitKind.AMONG_OTHERS
             else:
-                kind = Waiting.BYTEWISE if wait.reads_a_byte else Waiting.ALONE
+                kind = WaitKind.BYTEWISE if wait.reads_a_byte else WaitKind.ALONE
             waiting = max(waiting, kind)
             has_own_terminals |= wait.is_for_others
             threads.append((process.pid, name))
             threads_ns += thread_ns
-    sleeps_s = math.inf if waiting > Waiting.AMONG_OTHERS else 0.0
-    if waiting is Waiting.AMONG_OTHERS and not hidden and len(names) < processes.MAX_THREADS:
+    sleeps_s = math.inf if waiting > WaitKind.AMONG_OTHERS else 0.0
+    if waiting is WaitKind.AMONG_OTHERS and not hidden and len(names) < processes.MAX_THREADS:
         sleeps_s = loops.sleeps_s(process.pid, waits)
         if processes.run_ns(process.pid) != cpu_ns:
             sleeps_s = 0.0
@@ -329,7 +328,7 @@ def _examine_outside(
     pids: Sequence[int], session_leader: Stat, examined: Sequence[_GroupMember]
 ) -> Iterator[_GroupMember]:
     """Yield those of these processes that do wait for the terminal, and may read it."""
-    seen = {one.stat.pid for one in examined}
+    seen = {member.stat.pid for member in examined}
     for stat in map(processes.read_stat, pids):
         if stat is None or stat.pid in seen:
             continue
@@ -347,7 +346,7 @@ def _with_hidden_waits(member: _GroupMember, waiting: Sequence[Thread]) -> _Grou
         return member
     return replace(
         member,
-        waiting=max(member.waiting, Waiting.AMONG_OTHERS),
+        waiting=max(member.waiting, WaitKind.AMONG_OTHERS),
         threads=member.threads + threads,
         threads_ns=member.threads_ns + sum(processes.cpu_ns(*thread) for thread in threads),
     )
@@ -361,34 +360,34 @@ def _named(session_leader: Stat, group: Sequence[_GroupMember]) -> Stat | None:
     """
     if not group:
         return None
-    leaders = [one for one in group if one.stat.pid == session_leader.tpgid]
+    leaders = [member for member in group if member.stat.pid == session_leader.tpgid]
     first = (leaders or group)[0]
     if first.is_waiting or first.stat.comm not in SHELLS:
         return first.stat
     # As an editor does in a command substitution.
-    reading = [one.stat for one in group if one.is_waiting]
+    reading = [member.stat for member in group if member.is_waiting]
     if reading:
         return reading[-1]
     # `$SHELL -c` stays for a list of commands.
     is_leaders_group = session_leader.pgrp == session_leader.tpgid
     if is_leaders_group and first.stat.comm in COMMAND_SHELLS:
-        commands = [one.stat for one in group if one.stat.ppid == first.stat.pid]
+        commands = [member.stat for member in group if member.stat.ppid == first.stat.pid]
         if commands and _waits_for_command(first.stat.pid):
             return commands[-1]
     return first.stat
 
 
-def _shell_waiting(shell: int, group: Sequence[_GroupMember]) -> Waiting:
+def _shell_waiting(shell: int, group: Sequence[_GroupMember]) -> WaitKind:
     """Return how the shell in front itself waits for the terminal, given the foreground group.
 
     If the kernel hides that, another process of the group may be what waits.
     """
-    waiting = next((one.waiting for one in group if one.stat.pid == shell), Waiting.NONE)
-    return Waiting.NONE if waiting is Waiting.UNKNOWN and len(group) > 1 else waiting
+    waiting = next((member.waiting for member in group if member.stat.pid == shell), WaitKind.NONE)
+    return WaitKind.NONE if waiting is WaitKind.UNKNOWN and len(group) > 1 else waiting
 
 
 def _waits_for_command(shell: int) -> bool:
-    """Return whether a shell with children waits for one, as far as the kernel shows.
+    """Return whether a shell waits for one of its children, as far as the kernel shows.
 
     It does not while it reads the terminal or a file or opens a FIFO, with jobs in the background.
     """
@@ -403,12 +402,12 @@ def _waits_for_command(shell: int) -> bool:
         return True
 
 
-def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[Waiting, float]:
+def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[WaitKind, float]:
     """Return how all members together wait for the terminal, and for how long they sleep."""
-    sleeping = {one.stat.pid: one for one in members if one.sleeps_s}
+    sleeping = {member.stat.pid: member for member in members if member.sleeps_s}
     # A shell that runs a program waits for it, and so does a program that runs another. So the
     # ancestors of the first reader count as waiting for it.
-    parents = {one.stat.pid: one.stat.ppid for one in members}
+    parents = {member.stat.pid: member.stat.ppid for member in members}
     waits_for_reader: set[int] = set()
     pid = next(iter(sleeping), 0)
     # Processes are read one after another, so reused pids could make a cycle.
@@ -419,10 +418,10 @@ def _waiting(members: Sequence[_GroupMember], modes: Modes | None) -> tuple[Wait
     # With VMIN 0, read(2) also returns if nothing was typed.
     is_timed = modes is not None and modes.polls
     if not sleeping or not do_all_wait or is_timed:
-        waiting = max((one.waiting for one in members), default=Waiting.NONE)
-        return min(waiting, Waiting.AMONG_OTHERS), 0.0
-    waiting = min(one.waiting for one in sleeping.values())
-    return waiting, min(one.sleeps_s for one in sleeping.values())
+        waiting = max((member.waiting for member in members), default=WaitKind.NONE)
+        return min(waiting, WaitKind.AMONG_OTHERS), 0.0
+    waiting = min(member.waiting for member in sleeping.values())
+    return waiting, min(member.sleeps_s for member in sleeping.values())
 
 
 def _look_behind(

@@ -23,7 +23,7 @@ class State:
         awaits: What that program awaits; None if nothing, or if that is not known.
         blocked_on: What that program is blocked on, or merely waits for, in words that follow "it",
             such as `sleeps`; None if it runs or awaits something, or if that is not known.
-        waits: The same for a status: after `blocked: `, unless it merely waits.
+        waits: Those words as a status has them: after `blocked: `, unless it merely waits.
         listens: The addresses on which the pane's processes listen, as ss(8) shows them.
         left: What a program that has ended has left running, such as `python3 (pid 4711)`.
         code: The exit code of a program that has ended, 0 to 255, as a shell reports it.

@@ -24,7 +24,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import clean_text
-from tmux_debug_mcp.panes.keyboard import Sent
+from tmux_debug_mcp.panes.keyboard import SentStep
 from tmux_debug_mcp.panes.looking.activity import Awaits, Snapshot, awaited
 from tmux_debug_mcp.panes.looking.snapshot import RELAYS
 from tmux_debug_mcp.panes.pane import Pane
@@ -38,11 +38,11 @@ from tmux_debug_mcp.panes.shells.dialects import (
     READING_SHELLS,
     SH_ELSEWHERE,
     SHELLS,
-    Elsewhere,
+    ElsewhereDialect,
     Shell,
     filled,
     foreground_shell,
-    unfinished,
+    syntax_error,
 )
 from tmux_debug_mcp.panes.shells.jobs import Door, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
@@ -88,7 +88,7 @@ def _is_anothers(pid: int) -> bool:
 
 
 def leads_to(pane: Pane, known: Door | None = None) -> Door | None:
-    """Return the program that leads elsewhere from a pane now, as one that is known may do."""
+    """Return the program that leads elsewhere from a pane now, such as a `known` door."""
     if foreground_shell(pane.leader.pid):  # as in nearly all runs
         return None
     snapshot, last = pane.terminal.look().snapshot, pane.jobs.last
@@ -101,7 +101,7 @@ def leads_to(pane: Pane, known: Door | None = None) -> Door | None:
 
 
 def passes_keys_on(pane: Pane) -> bool:
-    """Return whether the program in front passes keys on to another one, which may be hidden."""
+    """Return whether the program in front passes keys on to another, which may be hidden."""
     if leads_to(pane):
         return True
     pid = pane.terminal.look().snapshot.pid
@@ -114,7 +114,7 @@ def door_of(shell: Shell) -> Door:
     return Door(shell.pid, shell.name, starttime)
 
 
-def opens_at(moment: Moment, job: Job, sent: Sent | None, times: Times) -> float:
+def opens_at(moment: Moment, job: Job, sent: SentStep | None, times: Times) -> float:
     """Return when it counts that a job has led to something elsewhere, or further on.
 
     That is once it is quiet. A job of a shell elsewhere may only have if something was `sent` since
@@ -127,7 +127,7 @@ def opens_at(moment: Moment, job: Job, sent: Sent | None, times: Times) -> float
         return math.inf
     if door(snapshot) or (isinstance(job, TypedJob) and job.shell.pid == snapshot.pid):
         return moment.touched_at + times.quiet_s
-    # One that passes on what was printed isn't seen to wait for keys.
+    # A program that passes on what was printed isn't seen to wait for keys.
     is_relay = processes.program(snapshot.pid) in RELAYS
     return moment.now + times.poll_s if is_relay else math.inf
 
@@ -165,7 +165,7 @@ async def give_elsewhere(
     job = TypedJob(command, to, pane.log, pane.clock)
     try:
         dialect = ELSEWHERE[await _answer(pane, to, dialect.reader, job.key)]
-        error = await unfinished(pane.clock, command) if dialect is BASH_ELSEWHERE else None
+        error = await syntax_error(pane.clock, command) if dialect is BASH_ELSEWHERE else None
     except (ToolError, anyio.get_cancelled_exc_class()):
         await _end_reading(pane)
         raise
@@ -223,7 +223,7 @@ async def _check_may_ask(pane: Pane, to: Door, *, has_run: bool) -> None:
         raise ElsewhereError(pane.id, to.name, why)
 
 
-async def _ask(pane: Pane, to: Door) -> Elsewhere:
+async def _ask(pane: Pane, to: Door) -> ElsewhereDialect:
     """Ask what reads the terminal elsewhere for an answer that only a shell gives."""
     answer = await _answer(pane, to, QUESTION, secrets.token_hex(8))
     await _quiet(pane, pane.clock.times.redrawn_quiet_s)  # its prompt follows
@@ -318,7 +318,7 @@ async def _wait_for_begin(pane: Pane, job: TypedJob, deadline: float) -> None:
     if not moment.is_drained:  # what would be typed could go to the command
         raise ElsewhereError(pane.id, job.shell.name, "the log is late")
     await _end_reading(pane)
-    # The shell reads one line after the other, so its answer shows what it has read before.
+    # The shell reads its lines in order, so its answer shows what it has read before.
     await _ask(pane, job.shell)
     job.has_end_mark()
     if pane.losses != losses:

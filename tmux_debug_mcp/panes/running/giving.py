@@ -27,7 +27,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.reading import may_be_answered
 from tmux_debug_mcp.panes.keyboard import acquire
-from tmux_debug_mcp.panes.looking.activity import prompting
+from tmux_debug_mcp.panes.looking.activity import prompting_shell
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.prompts import AtPrompt, prompt
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_complete, may_go_on
@@ -37,7 +37,7 @@ from tmux_debug_mcp.vt.steps import INTERRUPT
 
 from .elsewhere import last_line, opens_at, passes_keys_on
 
-# How many calls may wait for their turn in one pane.
+# How many calls may wait for the shell of one pane.
 MAX_WAITING = 16
 MAX_INTERRUPTS = 2
 # The most that the grace periods of all interrupts take together, for descriptions of tools.
@@ -48,27 +48,27 @@ _PS2 = re.compile(r"[a-z ]*>|")
 
 
 @asynccontextmanager
-async def turn(pane: Pane, timeout_s: float = math.inf) -> AsyncIterator[None]:
-    """Wait for the calls that came before, and keep the pane for the block.
+async def reserved_shell(pane: Pane, timeout_s: float = math.inf) -> AsyncIterator[None]:
+    """Wait for the calls that came before, and reserve the pane's shell for the block.
 
     Raises:
-        BusyError: This call's turn does not come within the timeout.
+        BusyError: Another call still has the shell at the timeout.
         LimitReachedError: Too many calls wait.
     """
-    turns = pane.jobs.turns
-    if turns.statistics().tasks_waiting >= MAX_WAITING:
+    lock = pane.jobs.lock
+    if lock.statistics().tasks_waiting >= MAX_WAITING:
         raise LimitReachedError(
             f"{MAX_WAITING} calls are already waiting for this terminal. Wait for their "
             "answers first."
         )
-    if not await acquire(turns, pane.clock, timeout_s):
+    if not await acquire(lock, pane.clock, timeout_s):
         if pane.jobs.last:
             raise _busy(pane, pane.jobs.last)
         raise BusyError(pane.id, "another call", timeout_s)
     try:
         yield
     finally:
-        turns.release()
+        lock.release()
 
 
 def _busy(pane: Pane, job: Job) -> BusyError:
@@ -168,7 +168,7 @@ async def at_prompt(pane: Pane, deadline: float) -> Shell:
 
     Raises:
         NotAtPromptError: No shell has the terminal.
-        ShellNotReadyError: One has, but does not reach its prompt.
+        ShellNotReadyError: The shell that has it does not reach its prompt.
         PaneExitedError: The pane's program has just ended.
     """
     starting_s = max(0.0, deadline - pane.clock.now())
@@ -311,7 +311,7 @@ async def last_exit_code(pane: Pane, job: FileJob) -> int | None:
         return None
     async with keyboard.in_sequence(0):
         start = job.start or 0
-        if any(sent.cursor >= start and prompting(sent.before) for sent in keyboard.sent):
+        if any(sent.cursor >= start and prompting_shell(sent.before) for sent in keyboard.sent):
             return None
         asked = await give(pane, job.shell, "# exit code")
 
@@ -321,6 +321,6 @@ async def last_exit_code(pane: Pane, job: FileJob) -> int | None:
             return Need.DRAIN if moment.is_drained is None else True
 
         await until(pane, is_done, pane.clock.now() + times.interrupt_s)
-    asked.settle()
+    asked.conclude()
     asked.remove()
     return asked.code_before

@@ -1,4 +1,4 @@
-"""Running a command, in a shell's pane or in a new one, for its output and exit code.
+"""Running a command, in a shell's pane or in a new pane, for its output and exit code.
 
 A run ends with its command, or at its timeout, when it interrupts the command. It also ends when
 the command awaits something, since waiting would last until the timeout; the command then goes on
@@ -37,7 +37,7 @@ from tmux_debug_mcp.panes.looking.activity import Activity, Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
-from tmux_debug_mcp.panes.shells.dialects import unfinished
+from tmux_debug_mcp.panes.shells.dialects import syntax_error
 from tmux_debug_mcp.panes.shells.jobs import Door, FileJob, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 
@@ -197,7 +197,7 @@ class EndOfJob(EndOfRun):
         if not (job.shell.dialect.has_editor or self._is_restored or moment.has_person):
             self._is_restored = True
             return RunAction.RESTORE
-        # A command may have closed the script, as one does that closes all files: then it has ended
+        # A command may have closed the script, along with all its files: then it has ended
         # only when the shell is at its prompt. What it printed until then is drained after a look.
         if moment.activity is None:
             return Need.LOOK
@@ -307,13 +307,13 @@ async def _run_once(pane: Pane, command: str, deadline: float) -> Report:
         await wait_until_free(pane)
         await pane.check_running()
         await pane.ensure_log_writer()
-        given = await _give(pane, leads_to(pane, to), command, deadline)
-        if isinstance(given, str):  # the shell does not get it
+        job_or_complaint = await _give(pane, leads_to(pane, to), command, deadline)
+        if isinstance(job_or_complaint, str):  # the shell does not get it
             state = await pane.state()
-            excerpt = Excerpt(given.removesuffix("\n").split("\n"))
+            excerpt = Excerpt(job_or_complaint.removesuffix("\n").split("\n"))
             end = state.cursor
             return Report(Reason.DONE, pane, state, end, end, excerpt, exit_code=_SYNTAX_ERROR)
-        job = pane.jobs.last = given
+        job = pane.jobs.last = job_or_complaint
     try:
         return await _follow_job(pane, job, deadline)
     except anyio.get_cancelled_exc_class():
@@ -350,7 +350,7 @@ async def _give(
     shell = await at_empty_prompt(pane, deadline)
     if not processes.shares_our_files(shell.pid):
         return await give_elsewhere(pane, door_of(shell), shell, command, deadline)
-    error = await unfinished(pane.clock, command, shell.pid) if shell.name == "bash" else None
+    error = await syntax_error(pane.clock, command, shell.pid) if shell.name == "bash" else None
     return error or await give(pane, shell, command)
 
 
@@ -396,7 +396,7 @@ async def _follow_job(pane: Pane, job: FileJob | TypedJob, deadline: float) -> R
         rule = EndOfJob(pane, job, deadline)
     reason, state, interrupted = await _follow(pane, rule, job)
     if not reason.leaves_command:
-        job.settle()
+        job.conclude()
     start, end = _output_range(pane.log, job, reason, state)
     exit_code = await _exit_code(pane, job, reason, state)
     if reason is Reason.GIVEN_UP and exit_code == _INTERRUPTED:

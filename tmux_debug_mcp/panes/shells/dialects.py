@@ -1,7 +1,7 @@
-"""The shells that may be in the foreground: which one is, and how each runs a command.
+"""The shells that may be in the foreground: which shell is, and how each runs a command.
 
-A shell here reads the command from a file. One elsewhere can't see our files, and reads it from its
-terminal. Neither needs any setup.
+A shell here reads the command from a file. A shell elsewhere can't see our files, and reads it from
+its terminal. Neither needs any setup.
 """
 
 import re
@@ -159,12 +159,12 @@ DIALECTS: Mapping[str, Dialect] = {
 # What follows is for shells elsewhere. Words in `@` stand for facts of a job.
 
 # What is typed first to whatever reads a terminal elsewhere. Only fish takes two backslashes in
-# single quotes for one.
+# single quotes for a single one.
 QUESTION = r" printf '\033]7777;@nonce@;%s\007' '\\'"
 
-# Makes a shell read lines from its terminal, without echo, until one has `@=` and the number of
-# characters in all lines before it: should one get lost, nothing runs. A lone `@=` gives up. Each
-# line begins with `@`; what is before that, the terminal has answered to a query of the shell.
+# Makes a shell read lines from its terminal, without echo, until a line has `@=` and the number of
+# characters in all lines before it: should a line get lost, nothing runs. A lone `@=` gives up.
+# Each line begins with `@`; what is before that, the terminal has answered to a query of the shell.
 # Prints what the lines encode, and on standard error the mark that says which shell reads.
 _READER = (
     "s=$(stty -g 2>&-);stty -echo 2>&-;printf>&2 {quote}\\033]7777;@nonce@;%d\\007{quote} {kind};"
@@ -184,7 +184,7 @@ _ENDS = r"\printf '\033]7777;@end@;%d\007' $mcp_status"
 
 def _elsewhere(before: str, run: str, after: str) -> str:
     """Return the script of a shell elsewhere, given what it does before a command and after it."""
-    # Without a terminal of its own, the shell still has this one as its output.
+    # Without a terminal of its own, the shell still has the pane's as its output.
     begins, ends = (f"{mark} >/dev/tty || {mark}" for mark in (_BEGINS, _ENDS))
     return "\n".join(
         (
@@ -272,7 +272,7 @@ def _quoted_for_fish(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class ElsewhereDialect:
     """How a shell elsewhere, which can't read our files, reads a command and runs it.
 
     Attributes:
@@ -290,11 +290,11 @@ class Elsewhere:
 
 
 # By what the mark of the reader says.
-ELSEWHERE: Mapping[str, Elsewhere] = {
-    "0": Elsewhere(f' eval "$({_READS_POSIX})"', _POSIX_ELSEWHERE),
-    "1": Elsewhere(f' eval "$({_READS_POSIX})"', _BASH_ELSEWHERE),
-    "2": Elsewhere(f' eval "$({_READS_POSIX})"', _ZSH_ELSEWHERE),
-    "3": Elsewhere(
+ELSEWHERE: Mapping[str, ElsewhereDialect] = {
+    "0": ElsewhereDialect(f' eval "$({_READS_POSIX})"', _POSIX_ELSEWHERE),
+    "1": ElsewhereDialect(f' eval "$({_READS_POSIX})"', _BASH_ELSEWHERE),
+    "2": ElsewhereDialect(f' eval "$({_READS_POSIX})"', _ZSH_ELSEWHERE),
+    "3": ElsewhereDialect(
         f" eval (sh -c '{_READS_FISH}'|string collect)",
         _FISH_ELSEWHERE,
         'command sh -c "exit @code@"',
@@ -412,8 +412,8 @@ def may_go_on(line: str) -> bool:
     return is_quoting or is_grouping or has_reserved_word or bool(_GOES_ON.search(line))
 
 
-async def unfinished(clock: Clock, command: str, pid: int | None = None) -> str | None:
-    """Check that a command for bash closes its substitutions, since an open one would crash it.
+async def syntax_error(clock: Clock, command: str, pid: int | None = None) -> str | None:
+    """Look for an open substitution in a command for bash, which would crash it.
 
     `pid` is the shell's, if it is here. Return bash's error message, None if the command can run.
     """

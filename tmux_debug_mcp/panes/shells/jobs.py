@@ -10,8 +10,8 @@ so the command can't read the nonce of its end mark there. An empty script also 
 has begun the command, whatever the log, which may be late, has to say.
 
 Another program may have read the nonce before, or the shell may show it. So a mark alone ends
-nothing: it counts once the shell is done with the script, which the kernel tells. If there is more
-than one by then, they don't tell the exit code, and the shell is asked.
+nothing: it counts once the shell is done with the script, which the kernel tells. If there are
+several by then, they don't tell the exit code, and the shell is asked.
 
 A shell elsewhere can't see our files, and the kernel tells nothing of it. There the first mark ends
 the job.
@@ -29,13 +29,20 @@ import anyio
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import StorageError
-from tmux_debug_mcp.linux import limits, processes
+from tmux_debug_mcp.linux import own_process, processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, encoded, one_line
 from tmux_debug_mcp.vt.steps import Keystrokes
 
-from .dialects import BEGINS_LINE, END_OF_READING, MAX_LINE_CHARACTERS, Elsewhere, Shell, filled
+from .dialects import (
+    BEGINS_LINE,
+    END_OF_READING,
+    MAX_LINE_CHARACTERS,
+    ElsewhereDialect,
+    Shell,
+    filled,
+)
 
 # Captures can show this many of the last commands.
 _MAX_COMMANDS = 1000
@@ -44,7 +51,7 @@ _PIECE_BYTES = 1 << 20
 # The part of a command that its slug is made from, and the length of the slug.
 _SLUG_SOURCE_CHARACTERS = 200
 _MAX_SLUG_CHARACTERS = 24
-# A command with one of these may read the exit code of the command before it.
+# A command with any of these may read the exit code of the command before it.
 _READS_EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 # A script holds itself open at a high number, which a command is not likely to use.
 _HIGHEST_FD = 197
@@ -83,10 +90,10 @@ class Job:
             the log was trimmed before the mark there was read.
         end: The cursor where the output ends, None before that.
         next_from: The cursor where the shell was given the next job, None before that.
-        exit_code: The command's exit code; None before it is settled, or if it is not known.
-        code_before: The exit code of the shell's last command before this one, None until the mark
+        exit_code: The command's exit code; None before it is concluded, or if it is not known.
+        code_before: The exit code of the shell's last command before this job, None until the mark
             at `start` is read, or if there are several.
-        is_settled: The shell is done with the script, and what it printed for the job is known.
+        is_concluded: The shell is done with the script, and what it printed for the job is known.
     """
 
     def __init__(self, command: str, shell: Shell | Door, log: Log, key: str, clock: Clock) -> None:
@@ -98,13 +105,13 @@ class Job:
         self.next_from: int | None = None
         self.exit_code: int | None = None
         self.code_before: int | None = None
-        self.is_settled = False
+        self.is_concluded = False
         self._begin_marks = self._end_marks = 0
         self._code = 0  # in the newest end mark
         self._clock = clock
         self._begun_at = clock.now()
         # Only blank lines and comments.
-        self._is_empty = all(one.lstrip()[:1] in ("", "#") for one in command.splitlines())
+        self._is_empty = all(line.lstrip()[:1] in ("", "#") for line in command.splitlines())
         self._log = log
         self._position = self._searched_to = log.size
         self._begin = secrets.token_hex(8)
@@ -120,9 +127,9 @@ class Job:
         return self.command.replace("\r\n", "\n") + "\n"
 
     def has_end_mark(self) -> bool:
-        """Search the new part of the log for marks; return whether there is one of the end."""
+        """Search the new part of the log for marks; return whether there is an end mark."""
         size = self._log.size
-        while not self.is_settled and self._position < size:
+        while not self.is_concluded and self._position < size:
             start = max(self._position, self._log.kept_from)
             if start > self._position and self.start is None:
                 # The mark was most likely trimmed. If it wasn't, it is still to come.
@@ -156,12 +163,12 @@ class Job:
         """Return whether the command has ended, as a mark and the kernel say."""
         return self.has_end_mark() and self.is_closed()
 
-    def settle(self) -> None:
+    def conclude(self) -> None:
         """Take as known what the log has of the job, with which the shell is done."""
         if self.has_end_mark() and self._end_marks == 1:
             # Some shells keep the previous exit code if a file contains no command.
             self.exit_code = 0 if self._is_empty else self._code
-        self.is_settled = True
+        self.is_concluded = True
 
     def has_begun(self) -> bool:
         """Return whether the shell may have begun the command: False is certain at this moment."""
@@ -286,12 +293,12 @@ class TypedJob(Job):
 
     def __init__(self, command: str, door: Door, log: Log, clock: Clock) -> None:
         super().__init__(command, door, log, secrets.token_hex(8), clock)
-        self.dialect: Elsewhere | None = None
+        self.dialect: ElsewhereDialect | None = None
         self.sent: int | None = None
         self._abort = secrets.token_hex(8)
         self.is_aborted = False
 
-    def keys(self, dialect: Elsewhere, code_before: int) -> str:
+    def keys(self, dialect: ElsewhereDialect, code_before: int) -> str:
         """Return what to type once the shell reads its terminal, given the exit code before."""
         self.dialect = dialect
         restore = dialect.restore if _READS_EXIT_CODE.search(self.command) else ""
@@ -312,9 +319,9 @@ class TypedJob(Job):
         self.is_aborted = nonce == self._abort
         return self.is_aborted or super()._is_of_end(nonce)
 
-    def settle(self) -> None:
+    def conclude(self) -> None:
         """Take as known what the log has of the job, with which the shell is done."""
-        super().settle()
+        super().conclude()
         if self.exit_code is not None and self.exit_code > _MAX_EXIT_CODE:  # of ksh and yash
             self.exit_code = processes.signal_exit_code(self.exit_code & _SIGNAL_BITS)
 
@@ -340,11 +347,11 @@ class Jobs:
     """The jobs that the shell in a pane was given, one after another.
 
     Attributes:
-        last: The one that was given last, unless it was dropped.
-        outer: Those that started the shells in which later ones run, the outermost first.
-        unreported: One whose call returned before its end; a later result reports that.
-        ending: How the last of those ended.
-        turns: Held by the call whose turn it is to give jobs.
+        last: The job that was given last, unless it was dropped.
+        outer: The jobs that started the shells in which later jobs run, the outermost first.
+        unreported: A job whose call returned before its end; a later result reports that.
+        ending: How the last of the unreported jobs ended.
+        lock: Held by the call that gives jobs to the shell.
         commands: The last 1,000 commands, each on one line, by the names of their files.
     """
 
@@ -353,7 +360,7 @@ class Jobs:
         self.outer: list[Job] = []
         self.unreported: Job | None = None
         self.ending: RunEnding | None = None
-        self.turns = anyio.Lock()
+        self.lock = anyio.Lock()
         self._made = 0
         self.commands: dict[str, str] = {}
 
@@ -401,6 +408,6 @@ def _free_fd(pid: int) -> int:
     If none is free, return 3; the shell replaces what is open there while the script runs.
     """
     taken = set(processes.open_files(pid))
-    highest = min(_HIGHEST_FD, limits.open_files_limit_of(pid) - 1)
+    highest = min(_HIGHEST_FD, own_process.open_files_limit_of(pid) - 1)
     free = (number for number in range(highest, _LOWEST_FD, -1) if str(number) not in taken)
     return next(free, _LOWEST_FD)

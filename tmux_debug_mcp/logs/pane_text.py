@@ -9,13 +9,12 @@ import itertools
 from collections.abc import Sequence
 from typing import Self
 
-from tmux_debug_mcp.turns import next_turn
-from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
+from tmux_debug_mcp.turns import next_turn, pieces
+from tmux_debug_mcp.vt.echo import Echo, Echoer, TypedText
 from tmux_debug_mcp.vt.rows import EMPTY_LINE, Event, Gap, Line, annotated
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
-from .pacing import pieces
 from .positioning import moving_transcript, reading_transcript, transcript_from
 
 # How much is read in one go if nothing is matched.
@@ -28,7 +27,7 @@ _MAX_LINE_BYTES = 1 << 15
 
 
 class PaneText:
-    """What was printed from a cursor on, as far as the log was read. Make one with `since`.
+    """What was printed from a cursor on, as far as the log was read. `since` makes it.
 
     It begins with the screen as it was at the cursor, whose lines are not new. `sent` holds the
     keys that were sent to the pane, oldest first. More may be added meanwhile.
@@ -44,7 +43,7 @@ class PaneText:
         self,
         log: Log,
         cursor: int,
-        sent: Sequence[Typed],
+        sent: Sequence[TypedText],
         transcript: Transcript,
         *,
         is_read: bool = False,
@@ -63,7 +62,7 @@ class PaneText:
         self._events: list[Event] = []
 
     @classmethod
-    async def since(cls, log: Log, cursor: int, sent: Sequence[Typed] = ()) -> Self:
+    async def since(cls, log: Log, cursor: int, sent: Sequence[TypedText] = ()) -> Self:
         """Return the text from a cursor on, which the log must have reached."""
         return cls(log, cursor, sent, await transcript_from(log, cursor))
 
@@ -105,7 +104,7 @@ class PaneText:
 
     @property
     def open_lines(self) -> list[Line]:
-        """The lines that may still change; the last one is incomplete."""
+        """The lines that may still change; the last is incomplete."""
         if self._is_read:
             return self._transcript.open_lines(is_annotated=True) or [EMPTY_LINE]
         return self._transcript.main_lines() or [EMPTY_LINE]
@@ -206,17 +205,17 @@ class PaneText:
         self._transcript.keys_sent()
         return self._transcript.take_events(), self._transcript.line_begins_at()
 
-    def _expect_echo(self) -> Typed | None:
-        """Expect the echo of the keys that were sent up to the position; return the next ones."""
+    def _expect_echo(self) -> TypedText | None:
+        """Expect the echo of the keys that were sent up to the position; return the next keys."""
         not_expected = [keys for keys in self._sent if keys.number > self._last_expected]
         for keys in not_expected:
             if keys.cursor > self.position:
                 return keys
             self._last_expected = keys.number
-            echoes = keys.echoes
-            if echoes is Echoes.PROGRAM and self._transcript.is_editing:
-                echoes = Echoes.EDITOR
-            if echoes is Echoes.EDITOR:
+            echoer = keys.echoer
+            if echoer is Echoer.PROGRAM and self._transcript.is_editing:
+                echoer = Echoer.EDITOR
+            if echoer is Echoer.EDITOR:
                 self._transcript.expect_editor()
-            self._echo.expect(dataclasses.replace(keys, echoes=echoes))
+            self._echo.expect(dataclasses.replace(keys, echoer=echoer))
         return None

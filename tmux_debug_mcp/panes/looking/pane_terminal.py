@@ -7,14 +7,14 @@ from functools import partial
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.linux.blocking import Blocked, blocked_on
+from tmux_debug_mcp.linux.blocking import Blockage, blocked_on
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import HiddenWaits, OutsideReaders
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.turns import next_turn
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .activity import Activity, ActivityTracker, Awaits, Snapshot, Waiting, awaited
+from .activity import Activity, ActivityTracker, Awaits, Snapshot, WaitKind, awaited
 from .snapshot import has_outside_news, has_run, look
 
 
@@ -50,7 +50,7 @@ class Terminal:
         self._members = members
         self._outside = outside
         # What the foreground was blocked on at the last look, that snapshot's key, and since when.
-        self._blocked: Blocked | None = None
+        self._blocked: Blockage | None = None
         self._blocked_key: object = None
         self._blocked_since = -math.inf
         self.known_shells: set[tuple[int, int]] = set()
@@ -139,14 +139,14 @@ class Terminal:
         """Note that nothing was typed since the last call of `begin_typing`."""
         self.before_typing, self._typed_at, self._tracker = self._typed_earlier
 
-    def blocked_on(self, activity: Activity) -> Blocked | None:
+    def blocked_on(self, activity: Activity) -> Blockage | None:
         """Return what the program in the foreground is blocked on, or merely waits for.
 
         None if it is not at rest, may await something from the terminal, or the kernel doesn't say.
         """
         self.is_blocked_soon = False
         snapshot = activity.snapshot
-        may_await = activity.only_awaits or snapshot.waiting is not Waiting.NONE
+        may_await = activity.only_awaits or snapshot.waiting is not WaitKind.NONE
         if snapshot.is_over or may_await or not activity.is_at_rest:
             return None
         # A command that has left the foreground, as timeout(1) does, is what pane.sh waits for.

@@ -1,6 +1,6 @@
 """Reads a client's file, and replaces it in one step, with a backup in our own directory.
 
-A symbolic link stays one, and its target is replaced. Mode and owner stay, too. A project may be
+A symbolic link stays, and its target is replaced. Mode and owner stay, too. A project may be
 somebody else's: only files inside it are read, and backups are never written there.
 """
 
@@ -31,7 +31,7 @@ _MAX_DIFF_CHARACTERS = 200
 class File:
     """A client's file, as it was read. Status is None if there is no such file.
 
-    The client looks for it at `path`; `target` is the same without symbolic links. `project` is
+    The client looks for it at `path`; `target` is that path without symbolic links. `project` is
     the directory that it has to be in, None for a file of the person's.
     """
 
@@ -48,7 +48,7 @@ class File:
 
 
 def read(path: Path, project: Path | None = None) -> File:
-    """Return the file at a path, which must not lead out of the project, if given.
+    """Return the file at a path, which must not lead out of the project, if any.
 
     Raises:
         VerbError: It can't be read, is outside the project, too large, or not UTF-8.
@@ -97,8 +97,8 @@ def text_of(data: bytes) -> str:
 def write(file: File, text: str, directory: Path) -> Path | None:
     """Replace a file's text, and return the path of the backup; None if there was no file.
 
-    A byte order mark, as editors on Windows write it, stays. Readers see the old file or the new
-    one. The directory holds the backups of all files.
+    A byte order mark, as editors on Windows write it, stays. Readers see the old or the new
+    file. The directory holds the backups of all files.
 
     Raises:
         VerbError: It can't be written, or has changed since it was read.

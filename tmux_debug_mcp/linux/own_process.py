@@ -1,12 +1,31 @@
-"""The limit on open files of this process and of others. Standard library only.
+"""Our own process: its user, its memory, and the limit on open files. Standard library only."""
 
-Source: getrlimit(2), RLIMIT_NOFILE.
-"""
-
+import getpass
+import os
 import resource
 
-# The limit that we ask for: a pane takes one file, and a call a few.
+# The limit that we ask for: a pane takes one file, and a call a few. Source: getrlimit(2).
 _MAX_OPEN_FILES = 65_536
+
+
+def user_name() -> str:
+    """Return the name of our user, or `uid N` where they have none, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the latter from Python 3.13 on
+        return f"uid {os.getuid()}"
+
+
+def give_back_memory() -> None:
+    """Give the memory that is free back to the kernel, where the C library doesn't do it itself.
+
+    glibc keeps most of it: what was freed lies between what is in use. Source: malloc_trim(3).
+    """
+    import ctypes  # noqa: PLC0415  only servers need it
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:  # musl has none
+        trim(0)
 
 
 def open_files_limit() -> str:

@@ -169,7 +169,7 @@ def local_time(moment: float) -> tuple[str, str]:
     return day, f"{begin}:{second:02d}"
 
 
-@functools.lru_cache(maxsize=1)  # most calls are in the same minute as the one before
+@functools.lru_cache(maxsize=1)  # most calls are in the same minute as the call before
 def _local_minute(minute: int) -> tuple[str, str]:
     local = datetime.fromtimestamp(minute * _MINUTE_S).astimezone()
     return f"{local:%Y-%m-%d}", f"{local:%H:%M}"

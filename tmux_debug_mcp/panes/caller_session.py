@@ -14,7 +14,7 @@ from tmux_debug_mcp.vt.captured import ScreenRows
 from .readable import Readable
 from .shells.jobs import RunEnding
 
-# A session remembers what it was shown of this many panes, the last ones.
+# Of how many panes a session remembers what it was shown: those shown last.
 _MAX_PANES = 64
 
 
@@ -25,7 +25,7 @@ class ShownScreen:
     Attributes:
         cursor: The cursor in that result.
         at: When it was made, by the pane's clock.
-        hidden: The numbers of the rows, from 0, that neither this result nor an earlier one showed.
+        hidden: The numbers of the rows, from 0, that no result so far showed.
         is_filtered: Only rows that match a pattern were shown.
     """
 
@@ -42,8 +42,8 @@ class ShownScreen:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What is shown of a pane: by one result, or by all so far.
+class PaneView:
+    """What is shown of a pane: by a result, or by all so far.
 
     Attributes:
         cursor: The output was shown up to here; 0 if none was.
@@ -56,7 +56,7 @@ class Shown:
     run: RunEnding | None = None
 
 
-NOTHING_SHOWN = Shown()
+NOTHING_SHOWN = PaneView()
 
 
 class CallerSession:
@@ -67,9 +67,9 @@ class CallerSession:
 
     def __init__(self, begun_at: float = -math.inf) -> None:
         self._begun_at = begun_at
-        self._shown: WeakKeyDictionary[Readable, Shown] = WeakKeyDictionary()
+        self._shown: WeakKeyDictionary[Readable, PaneView] = WeakKeyDictionary()
 
-    def shown(self, pane: Readable) -> Shown:
+    def shown(self, pane: Readable) -> PaneView:
         """Return what the caller was shown of a pane."""
         return self._shown.get(pane, NOTHING_SHOWN)
 
@@ -83,10 +83,10 @@ class CallerSession:
             return None
         return ending
 
-    def note(self, pane: Readable, shown: Shown) -> None:
+    def note(self, pane: Readable, shown: PaneView) -> None:
         """Note what the caller is shown of a pane, now that the answer is handed out."""
         before = self._shown.pop(pane, NOTHING_SHOWN)
-        self._shown[pane] = Shown(
+        self._shown[pane] = PaneView(
             max(before.cursor, shown.cursor),
             shown.screen or before.screen,
             shown.run or before.run,
