@@ -9,14 +9,15 @@
     │   ├── PatternError
     │   └── SizeError
     ├── KeysError
-    │   └── MixedKeysError
+    │   ├── MixedKeysError
+    │   └── NoKeyCodeError
     ├── LimitReachedError
     │   └── PaneLimitError
     └── all others, including AuditError of `audit`
 
-A class owns its sentence; call sites pass the facts. A sentence says what is wrong and which call
-comes next, in the `Words` of a toolset. Classes without a sentence are raised with one. Any other
-exception is a bug.
+A SentenceError owns its sentence; call sites pass the facts. A sentence says what is wrong and
+which call comes next, in the `Words` of a toolset. Classes without a sentence are raised with one.
+Any other exception is a bug.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +34,7 @@ class StartError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What a toolset calls its panes and its tools, in the sentences of errors: here, `debug`.
+    """What a toolset calls its panes and its tools, in the sentences of errors.
 
     Attributes:
         pane: A pane.
@@ -46,20 +47,17 @@ class Words:
         own: Sentences that the toolset says in another way, by the errors' classes.
     """
 
-    pane: str = "pane"
-    argument: str = "pane_id"
+    pane: str
+    argument: str
     default: str = "it"
-    list: str = "tmux_list_panes"
-    create: str = "tmux_create_pane"
-    read: str = "tmux_capture_pane"
-    send: str = "tmux_send_keys"
-    kill: str = "tmux_kill_pane"
-    interrupt: str = "tmux_send_keys with C-c"
-    if_busy: str = (
-        "Use tmux_wait to wait for it, tmux_send_keys with C-c to interrupt it, or tmux_run "
-        "without pane_id."
-    )
-    if_running: str = "Use tmux_send_keys there, or tmux_run without pane_id."
+    list: str
+    create: str
+    read: str
+    send: str
+    kill: str
+    interrupt: str
+    if_busy: str
+    if_running: str
     own: Mapping[type["ToolError"], str] = field(default_factory=dict)
 
     def fill(self, sentence: str) -> str:
@@ -69,7 +67,21 @@ class Words:
         return sentence
 
 
-DEBUG = Words()
+DEBUG = Words(
+    pane="pane",
+    argument="pane_id",
+    list="tmux_list_panes",
+    create="tmux_create_pane",
+    read="tmux_capture_pane",
+    send="tmux_send_keys",
+    kill="tmux_kill_pane",
+    interrupt="tmux_send_keys with C-c",
+    if_busy=(
+        "Use tmux_wait to wait for it, tmux_send_keys with C-c to interrupt it, or tmux_run "
+        "without pane_id."
+    ),
+    if_running="Use tmux_send_keys there, or tmux_run without pane_id.",
+)
 
 
 class ToolError(Exception):
@@ -329,7 +341,7 @@ class HiddenInputError(SentenceError):
     how: str
     sentence = (
         "{Pane} '{pane_id}' awaits hidden input, which only a person may type here{how}. Nothing "
-        "was typed. Wait for the person, or interrupt the program with C-c."
+        "was typed. Wait for the person, or use {interrupt} to interrupt the program."
     )
 
 
@@ -464,7 +476,7 @@ class OutOfFilesError(SentenceError):
 
     sentence = (
         "Too many files are open, so the call failed, maybe halfway. Wait until other calls have "
-        "returned, or kill panes you no longer need, and call again."
+        "returned, or use {kill} to end {pane}s you no longer need, and call again."
     )
 
 
@@ -503,7 +515,8 @@ class TmuxStartError(SentenceError):
 
     last_words: str
     sentence = (
-        "tmux did not start: {last_words}. No pane was made. Ask the user to check that tmux works."
+        "tmux did not start: {last_words}. No {pane} was made. Ask the user to check that tmux "
+        "works."
     )
 
 

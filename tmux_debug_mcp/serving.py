@@ -1,4 +1,4 @@
-"""Serves as the options and the environment ask: in the client's process, or detached."""
+"""Serves as the options and the environment ask: one client on standard streams, or detached."""
 
 import contextlib
 import os
@@ -86,7 +86,8 @@ def configuration_of(
 def _audit_of(values: Values, settings: Settings, *, is_detached: bool) -> AuditLog | None:
     """Return the audit that the options ask for, or else the default one of a detached server.
 
-    Without the latter, a server starts all the same, and says so: nobody has asked for it.
+    If the default audit can't be opened, the server starts all the same, and says so: nobody has
+    asked for it.
 
     Raises:
         StartError: What the options ask for can't be opened.

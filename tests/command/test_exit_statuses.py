@@ -61,3 +61,10 @@ def test_exit_statuses(panes: Shell, words: list[str], status: int) -> None:
     if status == 125:
         assert done.stdout == ""
         assert done.stderr
+
+
+def test_run_that_is_lost_with_its_tmux_was_not_refused(shell: Shell) -> None:
+    done = shell.run("run", "kill -9 $(ps -o ppid= -p $PPID); exec sleep 1001")
+
+    assert (done.returncode, done.stdout) == (1, ""), done
+    assert "was lost" in done.stderr

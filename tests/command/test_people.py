@@ -966,7 +966,8 @@ class TestOnlyPeople:
             assert refused["isError"]
             assert refused["content"][0]["text"] == (
                 f"Pane 'login' awaits hidden input, which only a person may type here: {how}. "
-                "Nothing was typed. Wait for the person, or interrupt the program with C-c."
+                "Nothing was typed. Wait for the person, or use tmux_send_keys with C-c to "
+                "interrupt the program."
             )
 
         done = secret_from_a_pipe(shell, b"hunter2\n")

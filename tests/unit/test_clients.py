@@ -265,6 +265,15 @@ def test_table_in_another_form_is_left_to_the_person(text: str) -> None:
         TOML.removed(text)
 
 
+def test_table_whose_last_line_has_no_end_is_brought_up_to_date() -> None:
+    before = "a = 'x\u2028y'\n"
+    text = f'{before}[mcp_servers.tmux-debug]\ncommand = "{PROGRAM[0]}"'
+
+    assert TOML.merged(text, PROGRAM, ["--keep", "1h"]) == (
+        f'{before}[mcp_servers.tmux-debug]\ncommand = "{PROGRAM[0]}"\nargs = ["--keep", "1h"]\n'
+    )
+
+
 def test_table_with_one_line_in_another_form_is_brought_up_to_date() -> None:
     text = f"{OURS}env = {{A = '1'}} # mine\n# of b\n[b]\n"
 

@@ -271,3 +271,19 @@ def test_time_is_in_seconds_or_has_a_unit(word: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused(word: str) -> None:
     with pytest.raises(UsageError, match=r"--timeout: '.*' is not a time\. Give 10, 0\.5, 90s, "):
         parse(["wait", "web", f"--timeout={word}"], {})
+
+
+def test_what_the_caller_has_given_is_told_as_it_was_given() -> None:
+    kill = Request(VERBS["kill"], "tmux_kill_pane", {"pane_id": ["tmux_run"]})
+    sentence = "Pane 'tmux_run timeout_s' can't be found, and isn't there. Use {}."
+
+    assert in_verbs(sentence.format("tmux_list_panes"), kill) == sentence.format("tmux-debug list")
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 100_000], ids=["digits", "depth"])
+def test_values_that_json_can_not_hold_are_left_to_the_tool(value: str) -> None:
+    schema = {"properties": {"idle_s": {"type": "number"}}}
+
+    request = parse(["call", "tmux_wait", f"idle_s={value}"], {"tmux_wait": schema})
+
+    assert request.arguments == {"idle_s": value}

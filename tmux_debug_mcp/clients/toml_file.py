@@ -6,6 +6,7 @@ that it removes, and that takes time in proportion to the text.
 
 import json
 import math
+import re
 import tomllib
 from itertools import takewhile
 
@@ -36,16 +37,16 @@ def load(text: str) -> Entry:
 def put(text: str, keys: Keys, value: object) -> str:
     """Return the text with a table at its end, or with another value of a key in our table."""
     newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+    if text and not text.endswith("\n"):
+        text += newline
     if isinstance(value, dict):
-        if text and not text.endswith("\n"):
-            text += newline
         if text.strip():
             text += newline
         new = (_header(keys), *(_line(key, member) for key, member in value.items()))
         return text + "".join(f"{line}{newline}" for line in new)
     *table, key = keys
     own_line = _line(key, value) + newline
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     first = _header_number(lines, tuple(table)) + 1
     table_lines = takewhile(lambda line: not _begins_table(line), lines[first:])
     present = [number for number, line in enumerate(table_lines, first) if key in _value(line)]
@@ -57,8 +58,8 @@ def put(text: str, keys: Keys, value: object) -> str:
 
 
 def remove(text: str, keys: Keys, value: Entry) -> str:
-    """Return the text without our table and those in it, and without empty lines before them."""
-    lines = text.splitlines(keepends=True)
+    """Return the text without our table and those in it, and without an empty line before each."""
+    lines = _lines(text)
     start = _header_number(lines, keys)
     end = start + 1
     own: Entry = {}
@@ -74,6 +75,11 @@ def remove(text: str, keys: Keys, value: Entry) -> str:
         if key not in own and isinstance(member, dict):
             text = remove(text, (*keys, key), member)
     return text
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines with their line feeds. Strings may have other characters that end lines."""
+    return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
 def _header_number(lines: list[str], table: Keys) -> int:

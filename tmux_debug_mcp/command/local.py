@@ -1,5 +1,6 @@
 """The verbs of servers, not of panes: `start` and `stop`; and `demo` and `completion`."""
 
+import contextlib
 import os
 from collections.abc import Mapping
 
@@ -90,9 +91,10 @@ def _reach(
     `given` are the options in the words, `values` also those of the environment. Return the
     connection, whether the server was started, and else what else there is to say about it.
     """
-    try:
+    server = None
+    with contextlib.suppress(NoServerError):
         server = server_for(environ, STARTS if _has_options(values) else SHARES)
-    except NoServerError:
+    if server is None:
         return *connect(values, environ), ""
     if _has_options(given):
         raise VerbError(

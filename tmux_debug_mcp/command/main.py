@@ -77,7 +77,7 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
         "terminal": os.isatty(2),
         "out_terminal": os.isatty(1),
     }
-    if verb.is_for_people:
+    if verb.asks_person:
         wish |= {"person": terminal.name(), "chooses": os.isatty(0) and os.isatty(2)}
         wish |= {"size": terminal.pane_size()} if os.isatty(0) else {}
     if verb.makes_panes:

@@ -4,6 +4,7 @@ A detached server is a copy of this process that has left its session, its termi
 files. So it runs the same package in the same interpreter, however that was found.
 """
 
+import contextlib
 import os
 import sys
 from _blake2 import blake2b  # of hashlib, which loads OpenSSL as well
@@ -66,11 +67,10 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
     """
     directory = directory_for(values, environ.get("XDG_RUNTIME_DIR", ""))
     socket = f"{directory}/{SOCKET}"
-    try:
+    with contextlib.suppress(ServerGoneError):
         return Connection(socket), False
-    except ServerGoneError:
-        is_new = _start(directory, values)
-        return Connection(socket), is_new
+    is_new = _start(directory, values)
+    return Connection(socket), is_new
 
 
 def _start(directory: str, values: Values) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
 from tmux_debug_mcp.errors import ArgumentError, PatternError
@@ -73,7 +74,7 @@ class Matcher:
                 matches.append((match.start(), reason))
         if not matches:
             return None
-        _, first_reason = min(matches)
+        _, first_reason = min(matches, key=itemgetter(0))  # of equal ones, the first in the list
         return first_reason
 
 

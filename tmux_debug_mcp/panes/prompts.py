@@ -35,8 +35,9 @@ class AtPrompt:
         self._starting_s = times.starting_s if starting_s is None else starting_s
         self._to_run = to_run
         deadline, made_at = pane.clock.now() + timeout_s, pane.started_at
-        # Until when another program may have the terminal, and before the pane's command has begun.
+        # Until when another program may have the terminal.
         self.program_until = deadline if to_run else min(deadline, made_at + times.young_s)
+        # Until when it may before the pane's command has begun.
         self._begin_until = max(deadline, made_at + self._starting_s)
         self._shell_seen_at: float | None = None  # when a shell was first in the foreground
 
@@ -73,7 +74,8 @@ class AtPrompt:
 async def prompt(rule: AtPrompt, most_s: float = math.inf, *, is_sure: bool = True) -> Shell | None:
     """Return the shell in the foreground once it is at its prompt, None if it does not reach it.
 
-    Without `is_sure`, one look is enough for a shell that has been at its prompt before.
+    It waits for at most `most_s`. Without `is_sure`, one look is enough for a shell that has been
+    at its prompt before.
     """
     pane, terminal, now = rule.pane, rule.pane.terminal, rule.pane.clock.now()
     if now >= rule.program_until and terminal.has_begun():

@@ -60,7 +60,9 @@ WORDS = errors.Words(
     read="getContent",
     send="type",
     kill="closeSession",
+    interrupt="sendKey with Ctrl+C",
     if_busy="Wait, or work in another session.",
+    if_running="Work in another session.",
     own={
         errors.NameTakenError: "Session '{name}' already exists. Use it, or closeSession first.",
     },

@@ -6,6 +6,7 @@ item of a list is a line of fields separated by tabs.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Annotated, Literal
 
@@ -45,12 +46,14 @@ _PRIVATE = (
     "this MCP server with --socket default."
 )
 
-WORDS = errors.Words(
+WORDS = replace(
+    errors.DEBUG,
     argument="target",
     create="tmux_create_window",
     read="tmux_read_pane",
     kill="tmux_kill",
     if_busy="Wait, or work in another pane.",
+    if_running="Work in another pane.",
     own={
         errors.PaneNotFoundError: (
             "Target '{target:head}' is gone. Use tmux_list_panes to see all panes."

@@ -72,7 +72,7 @@ class Verbs:
             request = replace(request, prints=Prints.ENDS)
         if wish.get("out_terminal") or request.prints is Prints.STATUS:
             request = replace(request, is_for_people=True)
-        if request.verb.is_for_people:
+        if request.verb.asks_person:
             await attaching.answer(self._engine, self._records, caller, request, wish)
         elif request.verb.names_tool and not request.tool:
             await send(caller, Output(self._tools(), "", DONE))

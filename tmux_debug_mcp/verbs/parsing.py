@@ -60,11 +60,13 @@ def verb_of(words: Sequence[str]) -> Verb:
     [name] = words[:1] or [""]
     if name in VERBS:
         return VERBS[name]
-    kind, known = "Verb", list(VERBS)
+    kind, known, advice = "Verb", list(VERBS), "tmux-debug --help lists all verbs."
     if name.startswith("-"):
         kind, known = "Flag", ["--server", "--version", "--help"]
+        advice = f"Before a verb, there are {', '.join(known)}."
     near = _near(name.partition("=")[0], known)
-    advice = f"Did you mean {near}?" if near else "tmux-debug --help lists all verbs."
+    if near:
+        advice = f"Did you mean {near}?"
     if name in _OTHER_WORDS:
         advice = f"Use: tmux-debug {_OTHER_WORDS[name]}"
     raise UsageError(f"{kind} '{name}' is unknown. {advice}")

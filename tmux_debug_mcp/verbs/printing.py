@@ -1,8 +1,8 @@
 """Results on a command line: standard output, standard error and an exit status.
 
 Exit statuses, as in timeout(1) and env(1): 0 done; 1 it ended otherwise, or not all that was asked
-for is there; 124 timed out; 125 refused or wrong; 126 `run` awaits input. Otherwise, `run` exits
-with its command's exit code.
+for is there; 124 timed out; 125 refused or wrong; 126 `run` awaits input; 130 interrupted.
+Otherwise, `run` exits with its command's exit code, 1 if that is not known.
 """
 
 import itertools
@@ -194,7 +194,7 @@ def _shown(
         gap["line"]: (way_to_read(gap["since"], gap["lines"]), _READ.format(**gap))
         for gap in facts.get("gaps", ())
     }
-    printed: list[str] = []
+    shown: list[str] = []
     notes: list[str] = []
     numbers, count = itertools.count(), 0
     for text in texts:
@@ -206,8 +206,8 @@ def _shown(
                 count += bool(text)
             elif not _HEADING.fullmatch(line):
                 notes.append(f"after line {count}: {told}" if count else told)
-        printed.append("\n".join(lines))
-    return printed, notes
+        shown.append("\n".join(lines))
+    return shown, notes
 
 
 def _lacking(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
@@ -242,7 +242,7 @@ def _status(request: Request, facts: Mapping[str, Any], text: str) -> int:
         return OTHERWISE if "pattern" in given and not text else DONE
     if request.tool == VERBS["run"].tool:
         exit_code = facts.get("exit_code")
-        return _RUN_STATUSES.get(reason, REFUSED if exit_code is None else exit_code)
+        return _RUN_STATUSES.get(reason, OTHERWISE if exit_code is None else exit_code)
     if reason in (NOT_SENT, Reason.STOPPED):
         return OTHERWISE
     is_wait = request.tool == VERBS["wait"].tool

@@ -1,6 +1,7 @@
-"""The verbs of `tmux-debug`: a row each says all that distinguishes it.
+"""The verbs of `tmux-debug`, a row each: its words, what it needs, and what does it.
 
-Dispatch, help, completion and man page come from here. This is light: every call of the command
+Dispatch, help, completion and man page come from here. What few verbs do in a way of their own,
+such as `restart`, is in `answering` and `printing`. This is light: every call of the command
 line imports it. `parsing` makes the parsers, and `requests` says what the words of tools mean.
 """
 
@@ -50,10 +51,10 @@ class Verb:
             status.
         words: What adds arguments to its parser beyond those of the tool, as `MODULE:FUNCTION`; ""
             if there are none.
-        prints: What flags may have it print of a result; for tools by default anything.
+        prints: What flags may have it print of a result; by default anything if it has arguments.
         names_tool: Its words name the tool, which may be one of any toolset.
         need: What it needs a server for, as for `choosing.server_for`.
-        is_for_people: The server is told who calls, and asks them.
+        asks_person: The server is told who calls, and may ask them.
         makes_panes: Panes that it makes inherit its caller's environment and directory.
         says_what_runs: When it is interrupted, it says what keeps running.
         confirms: Its results begin with a confirmation.
@@ -74,7 +75,7 @@ class Verb:
         prints: Sequence[Prints] | None = None,
         names_tool: bool = False,
         need: str = CHANGES,
-        is_for_people: bool = False,
+        asks_person: bool = False,
         makes_panes: bool = False,
         says_what_runs: bool = False,
         confirms: bool = False,
@@ -92,7 +93,7 @@ class Verb:
         self.prints = default if prints is None else prints
         self.names_tool = names_tool
         self.need = need
-        self.is_for_people = is_for_people
+        self.asks_person = asks_person
         self.makes_panes = makes_panes
         self.says_what_runs = says_what_runs
         self.confirms = confirms
@@ -205,7 +206,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             example="attach --write web",
             words=f"{_WORDS}:attach",
             need=LOOKS,
-            is_for_people=True,
+            asks_person=True,
         ),
         Verb(
             name="secret",
@@ -213,7 +214,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             example="secret web",
             words=f"{_WORDS}:secret",
             need=ASKS,
-            is_for_people=True,
+            asks_person=True,
         ),
     ),
     SERVERS: (
@@ -255,7 +256,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             handler="tmux_debug_mcp.viewing.replay_verb:run",
             words="tmux_debug_mcp.viewing.replay_verb:add_arguments",
             need=LOOKS,
-            is_for_people=True,
+            asks_person=True,
         ),
         Verb(
             name="doctor",

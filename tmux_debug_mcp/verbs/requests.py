@@ -1,6 +1,6 @@
 """What the words of a command line ask of a server: a tool, its arguments, and what is printed.
 
-No I/O.
+The only I/O is to look whether a directory is there.
 """
 
 import argparse
@@ -23,9 +23,6 @@ from .parsing import UsageError, parser_of, verb_of
 from .registry import TOOLS, VERBS, Prints, Verb
 from .words import flag_of, parameters_of_tool
 
-# A parameter in an error, which also quotes what was given.
-_SUBJECT = re.compile(r"[Pp]arameter '(\w+)(\.\w+)?'")
-_IN_ERROR = re.compile(r"(?<![\w'])(?:pane_id|timeout_s|idle_s|wait_for|stop_pattern)(?![\w'])")
 # What else errors say to a model, in the words of a person's shell.
 _STEPS = re.compile(r"Give an array of steps: (\[.*\]); or set literal")
 _IN_A_SHELL = {
@@ -37,6 +34,15 @@ _IN_A_SHELL = {
     "Ask the user to look": "Look",
     "Ask the user to check": "Check",
 }
+_VERBS = {verb.tool: f"tmux-debug {verb.name}" for verb in TOOLS}
+# What is in our words, and what is not since the caller has given it, in quotes.
+_OURS = re.compile(
+    r"[Pp]arameter '(?P<subject>\w+)(?P<part>\.\w+)?'"
+    r"|(?<!\w)'[^']*'(?!\w)"
+    rf"|(?P<phrase>{'|'.join(map(re.escape, _IN_A_SHELL))})"
+    r"|(?<!\w)(?P<parameter>pane_id|timeout_s|idle_s|wait_for|stop_pattern)(?!\w)"
+    rf"|(?P<tool>{'|'.join(_VERBS)})"
+)
 _PATTERNS = {"show", "stop_pattern", "wait_for"}
 
 
@@ -79,7 +85,7 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
     if verb.handler:
         raise UsageError(f"The server can't run verb '{verb.name}'. Run it with tmux-debug.")
     given = parser_of(verb).parse_args(words[1:])
-    if verb.is_for_people:
+    if verb.asks_person:
         arguments = {"pane_id": given.pane_id}
         return Request(verb, "", arguments, writes=getattr(given, "write", False))
     if verb.names_tool:
@@ -167,13 +173,17 @@ def in_verbs(text: str, request: Request) -> str:
         line = f"tmux-debug send {shlex.quote(request.arguments['pane_id'])}"
         separate = f"{line} {_separate_words(json.loads(found[1]))}; or use --literal"
         return f"{text[: found.start()]}Give separate words: {separate}{text[found.end() :]}"
-    for ours, in_a_shell in _IN_A_SHELL.items():
-        text = text.replace(ours, in_a_shell)
-    text = _SUBJECT.sub(lambda found: typed(found[1]) + (found[2] or "").replace(".", " "), text)
-    text = _IN_ERROR.sub(lambda found: typed(found[0]), text)
-    for verb in TOOLS:
-        text = text.replace(verb.tool, f"tmux-debug {verb.name}")
-    return text
+
+    def told(found: re.Match[str]) -> str:
+        if found["subject"]:
+            return typed(found["subject"]) + (found["part"] or "").replace(".", " ")
+        if found["parameter"]:
+            return typed(found["parameter"])
+        if found["phrase"]:
+            return _IN_A_SHELL[found["phrase"]]
+        return _VERBS.get(found["tool"], found[0])
+
+    return _OURS.sub(told, text)
 
 
 def _separate_words(steps: Sequence[str]) -> str:
@@ -215,6 +225,6 @@ def _named_values(
         schema = properties.get(name, {"type": "string"})
         is_text_or_array = "anyOf" in schema
         if schema.get("type") != "string" and (text.startswith("[") or not is_text_or_array):
-            with contextlib.suppress(json.JSONDecodeError):
+            with contextlib.suppress(ValueError, RecursionError):  # not JSON, or too much of it
                 arguments[name] = json.loads(text)
     return arguments

@@ -77,7 +77,8 @@ def _help(schema: Mapping[str, Any]) -> str:
 
     What would be an array is several words.
     """
-    text = str(schema.get("description", "")).replace("%", "%%").removesuffix(", or an array")
+    text = str(schema.get("description", "")).replace("%", "%%")
+    text = text.replace("Pane id, name, or an array", "Pane ids or names")
     text = text.replace(", or an array of steps", "; each word is a step")
     if schema.get("type") == "number":
         text += "; or 10m, 1h"

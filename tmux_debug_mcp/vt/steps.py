@@ -301,7 +301,7 @@ def steps(
     left as they are.
 
     Raises:
-        KeysError: A string is not valid, as for `keys.read`, or only looks like a signal; one of
+        KeysError: A string is not valid, as for `read`, or only looks like a signal; one of
             several strings that are literal or pasted is the name of a key; or there are no steps,
             or more than 1,000.
     """
