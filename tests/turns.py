@@ -245,9 +245,8 @@ async def _keys(keys: str, settings: Settings) -> None:
     """Send keys, most of which are refused, as names, as text and as a paste."""
     async with in_process(settings) as tools:
         pane = await tools.create(python(RAW))
-        await tools.call("send_keys", pane_id=pane, keys=keys)
-        await tools.call("send_keys", pane_id=pane, keys=keys, literal=True)
-        await tools.call("send_keys", pane_id=pane, keys=keys, paste=True)
+        for how in ({}, {"literal": True}, {"paste": True}):
+            await tools.call("send_keys", pane_id=pane, keys=keys, timeout_s=0, **how)
 
 
 async def _large_terminals(settings: Settings) -> None:
