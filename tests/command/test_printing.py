@@ -62,7 +62,7 @@ def test_text_stands_alone_where_it_is_asked_for(shell: Shell) -> None:
         (["capture", "--text", "cat", "--at", "7"], "hello\n"),
         (["wait", "--text", "cat", "--pattern", "hello", "--since", "0"], "hello\n"),
         (["create", "--text", "echo started; exec cat"], "started\n"),
-        (["send", "--text", "cat", "x", "--wait-for", "x"], "x\n"),
+        (["send", "--text", "cat", "x", "Enter", "--wait-for", "x"], "x\nx\n"),
         (["capture", "--text", "ended"], ""),
         (["run", "--text", "echo ran; exit 3"], "ran\n"),
     ):
