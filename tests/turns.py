@@ -335,9 +335,10 @@ async def _kept_hole(settings: Settings) -> None:
 
 
 PASTES = {
-    f"paste: {lines} lines, {name}": partial(_paste, program, lines)
-    for lines in (500, 5_000, 60_000)
-    for name, program in (("raw", RAW), ("raw with echo", RAW_ECHO), ("cat", "cat"))
+    "paste: 500 lines, cat": partial(_paste, "cat", 500),
+    "paste: 5000 lines, raw": partial(_paste, RAW, 5_000),
+    "paste: 60000 lines, raw with echo": partial(_paste, RAW_ECHO, 60_000),
+    "paste: 60000 lines, cat": partial(_paste, "cat", 60_000),
 }
 
 

@@ -274,7 +274,7 @@ def any_example(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...,
         test = hypothesis.example(example=hard)(test)
     return hypothesis.settings(
         deadline=None,
-        max_examples=hypothesis.settings().max_examples // 4,
+        max_examples=hypothesis.settings().max_examples // 8,
         phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],  # shrinking takes minutes
         suppress_health_check=list(hypothesis.HealthCheck),
     )(hypothesis.given(example=EXAMPLES)(test))

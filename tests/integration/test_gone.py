@@ -1,5 +1,6 @@
 """Waits for something to be gone: real programs, with the ways in which they draw it again."""
 
+import anyio
 import pytest
 from support import Gate, Tools, python, texts
 
@@ -7,7 +8,7 @@ from .test_waiting import wait, waiting
 
 # Nothing is there for 0.1 s between two frames. Each program does not end after the last one.
 LINE = r"""
-for frame in $(seq 12); do
+for frame in $(seq 6); do
     printf '\r\033[K%s Thinking' "$frame"; sleep 0.1; printf '\r\033[K'; sleep 0.1
 done
 echo 'answer: 42'; exec sleep 60
@@ -16,7 +17,7 @@ echo 'answer: 42'; exec sleep 60
 BLOCK = r"""
 import sys, time
 print("a line above")
-for frame in range(12):
+for frame in range(6):
     sys.stdout.write(f"{frame} Thinking\n{'=' * 30}\n> \n")
     sys.stdout.flush(); time.sleep(0.1)
     sys.stdout.write("\033[2K\033[1A" * 3 + "\033[2K\033[G")
@@ -27,7 +28,7 @@ time.sleep(60)
 SCREEN = r"""
 import sys, time
 sys.stdout.write("\033[?1049h\033[?25l")
-for frame in range(12):
+for frame in range(6):
     for text in ("", f"{frame} Thinking"):
         sys.stdout.write(f"\033[2J\033[Htitle\033[5;1H{text}")
         sys.stdout.flush(); time.sleep(0.1)
@@ -38,29 +39,28 @@ time.sleep(60)
 BAR = r"""
 import sys, time
 sys.stdout.write("\n\0337\033[1;49r\0338\033[1A")
-for frame in range(12):
+for frame in range(6):
     sys.stdout.write(f"\0337\033[50;1H{frame} Thinking\033[K\0338")
     print("a line"); sys.stdout.flush(); time.sleep(0.1)
 sys.stdout.write("\0337\033[1;50r\033[50;1H\033[K\0338")
 print("answer: 42", flush=True)
 time.sleep(60)
 """
-PROGRAMS = {
-    "line": LINE,
-    "block": python(BLOCK),
-    "screen": python(SCREEN),
-    "bar": python(BAR),
-}
+PROGRAMS = (LINE, python(BLOCK), python(SCREEN), python(BAR))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-async def test_spinner_is_gone_after_its_last_frame(tools: Tools, name: str) -> None:
-    pane_id = await tools.create(PROGRAMS[name], wait_for="Thinking")
-    text, facts, status = await wait(tools, pane_id, gone="Thinking")
+async def test_spinner_is_gone_after_its_last_frame(tools: Tools) -> None:
+    async def look(program: str) -> None:
+        pane_id = await tools.create(program, wait_for="Thinking")
+        text, facts, status = await wait(tools, pane_id, gone="Thinking")
 
-    assert (facts["reason"], facts["status"]) == ("gone", "running")
-    assert "answer: 42" in text
-    assert "; nothing matches `gone` any more; " in status
+        assert (facts["reason"], facts["status"]) == ("gone", "running"), program
+        assert "answer: 42" in text
+        assert "; nothing matches `gone` any more; " in status
+
+    async with anyio.create_task_group() as tasks:
+        for program in PROGRAMS:
+            tasks.start_soon(look, program)
 
 
 async def test_what_is_gone_already_is_answered_at_once(tools: Tools) -> None:
