@@ -293,12 +293,15 @@ class TestAttach:
         person.sees("you have the keyboard")
         person.presses("?")
         person.sees("C-b w returns the keyboard, C-b PgUp scrolls, C-b C-b types C-b")
-        person.presses("w")
-        person.sees("web: watching; ")
-        person.presses("?")
-        person.presses("w")
-        person.sees("you have the keyboard")
-        person.presses("?")
+        for shown, keys in (
+            ("web: watching", "C-b d leaves, C-b w takes the keyboard"),
+            ("web: you have the keyboard", "C-b w returns the keyboard"),
+        ):
+            person.forgets()
+            person.presses("w")
+            person.sees(shown)
+            person.presses("?")
+            person.sees(keys)
 
         assert person.leaves() == 0
         assert "^B" not in server.text("capture_pane", pane_id="web")
