@@ -454,9 +454,11 @@ def records(audit: Path) -> list[dict[str, Any]]:
 def run_directories(pid: int) -> list[Path]:
     """Return the directories that a server has made for its tmux servers."""
     return [
-        path
+        base / name
         for base in supervisor.runtime_directories(os.environ.get("XDG_RUNTIME_DIR", ""))
-        for path in base.glob(f"tmux-debug-mcp-{pid}-*")
+        if base.is_dir()
+        for name in os.listdir(base)  # in a tenth of the time that glob takes, after each test
+        if name.startswith(f"tmux-debug-mcp-{pid}-")
     ]
 
 

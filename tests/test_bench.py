@@ -14,7 +14,14 @@ ENV = os.environ | {"PYTHONPATH": str(TESTS / "tools")}
 def test_benchmark_tells_samples_and_budgets() -> None:
     few = ["--rounds", "1", "--starts", "1", "--idle", "0.1", "--share", "0.1", "--no-stories"]
     few += ["--work", "^document$|^terminal: colours$", "--cold", "1", "--gap", "0.1"]
-    few += ["--panes", "3", "--peer", f"before={shlex.quote(sys.executable)} -m tmux_debug_mcp"]
+    few += [
+        "--panes",
+        "3",
+        "--log",
+        "1",
+        "--peer",
+        f"before={shlex.quote(sys.executable)} -m tmux_debug_mcp",
+    ]
     command = [sys.executable, "-m", "bench", "--json", *few]
     done = subprocess.run(
         command, cwd=TESTS, env=ENV, capture_output=True, text=True, timeout=600, check=False

@@ -127,8 +127,6 @@ def test_task_is_worked_on(tool: str) -> None:
     ("tool", "words", "outcome"),
     [
         ("ours", "ends with a semicolon", Outcome.HOLDS),
-        ("tmux", "ends with a semicolon", Outcome.BROKEN),
-        ("ours", "when the tool is killed", Outcome.HOLDS),
         ("tmux", "when the tool is killed", Outcome.BROKEN),
         ("tmux", "which lock a program waits for", Outcome.NOT_OFFERED),
     ],

@@ -72,9 +72,7 @@ def test_new_version_of_the_same_length_and_second_is_not_taken_from_a_cache(
     ("words", "error"),
     [
         ([], "usage: ./dev release VERSION [ADDRESS]"),
-        (["1"], "dev: '1' is not a version. Give one like 0.1.0."),
         (["0.1.0"], "dev: The first release needs the repository's address as well: "),
-        (["0.1.0", "github.com/x/y"], "dev: 'github.com/x/y' is not an address like https://"),
         (["0.3.0", ADDRESS], "dev: CHANGELOG.md has nothing to release: "),
     ],
 )
@@ -86,6 +84,18 @@ def test_what_can_not_be_released_changes_nothing(
     assert done.returncode
     assert done.stderr.startswith(error)
     assert git(clone, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "address", "error"),
+    [
+        ("1", "", "'1' is not a version. Give one like 0.1.0."),
+        ("0.1.0", "github.com/x/y", "'github.com/x/y' is not an address like https://"),
+    ],
+)
+def test_what_is_no_version_and_no_address_is_told(version: str, address: str, error: str) -> None:
+    with pytest.raises(releases.ReleaseError, match=f"^{re.escape(error)}"):
+        releases.release(version, address)
 
 
 def test_changes_that_are_not_committed_are_refused(clone: Path) -> None:

@@ -222,13 +222,13 @@ def run_where_it_is_gone(shell: Shell, *words: str) -> "subprocess.CompletedProc
     return shell.by_sh(f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join(words)}")
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_directory_that_is_gone_is_named(shell: Shell, tmp_path: Path, verb: str) -> None:
-    done = run_where_it_is_gone(shell, *PROGRAM, verb, "web")
+def test_directory_that_is_gone_is_named(shell: Shell, tmp_path: Path) -> None:
+    for verb in VERBS:
+        done = run_where_it_is_gone(shell, *PROGRAM, verb, "web")
 
-    assert (done.returncode, done.stdout) == (125, "")
-    gone = f"The current directory is gone: {tmp_path}/gone. Run this from another one."
-    assert done.stderr == f"tmux-debug: {gone}\n"
+        assert (done.returncode, done.stdout) == (125, "")
+        gone = f"The current directory is gone: {tmp_path}/gone. Run this from another one."
+        assert done.stderr == f"tmux-debug: {gone}\n"
     assert shell.left() == []
 
 
@@ -483,16 +483,14 @@ def test_stop_in_a_pane_ends_no_server_of_another_directory(shell: Shell, tmp_pa
     ask_until(shell.servers, lambda left: left == [])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_ends_a_detached_server_with_everything(
-    shell: Shell, census: str, number: int
-) -> None:
-    shell.out("create", "sleep 1000")
-    [server] = shell.servers()
+def test_signal_ends_a_detached_server_with_everything(shell: Shell, census: str) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        shell.out("create", "sleep 1000")
+        [server] = shell.servers()
 
-    os.kill(server.pid, number)
+        os.kill(server.pid, number)
 
-    ask_until(lambda: [*shell.left(), *marked(census)], lambda left: left == [])
+        ask_until(lambda: [*shell.left(), *marked(census)], lambda left: left == [])
 
 
 def test_killed_server_leaves_no_process_and_is_replaced(shell: Shell, census: str) -> None:

@@ -7,6 +7,7 @@ SWE-agent/SWE-agent. A bug without a number was found in a harness' code, or by 
 
 import ast
 import asyncio
+import contextlib
 import importlib
 import os
 import re
@@ -101,22 +102,29 @@ def here(shell: Shell, on_path: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     shell.out("start")
 
 
-@pytest.fixture
-def session() -> "Iterator[ShellSession]":
+@contextlib.contextmanager
+def shell_session() -> "Iterator[ShellSession]":
     session: ShellSession = example("shell_session").ShellSession()
     session.start()
     yield session
     session.close()
 
 
-@pytest.mark.parametrize("commands", BUGS.values(), ids=BUGS)
-def test_reported_bug_is_none(session: "ShellSession", commands: Commands) -> None:
-    for command, output, code in commands:
-        outcome = session.run(command, PATIENCE_S)
+@pytest.fixture
+def session() -> "Iterator[ShellSession]":
+    with shell_session() as session:
+        yield session
 
-        assert _of_commands(outcome.output) == output
-        assert outcome.exit_code == code
-        assert outcome.is_over
+
+def test_reported_bug_is_none() -> None:
+    for bug, commands in BUGS.items():
+        with shell_session() as session:
+            for command, output, code in commands:
+                outcome = session.run(command, PATIENCE_S)
+
+                assert _of_commands(outcome.output) == output, bug
+                assert outcome.exit_code == code, bug
+                assert outcome.is_over, bug
 
 
 def _of_commands(output: str) -> str:

@@ -435,34 +435,27 @@ def with_dev(shared: Shell) -> Shell:
     return shared
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize(
-    ("stream", "reason"),
-    [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")],
+STREAMS = {">&-": "Bad file descriptor", ">/dev/full": "No space left on device"}
+PRINTING = (
+    *("--version", "list --help", "list", "ps", "dev", "replay dev --at -0s"),
+    *("replay dev --cast -", "capture dev --at -0s", "audit audit", "config cursor", "demo"),
 )
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--version",
-        "list --help",
-        "list",
-        "ps",
-        "dev",
-        "replay dev --at -0s",
-        "replay dev --cast -",
-        "capture dev --at -0s",
-        "audit audit",
-        "config cursor",
-        "demo",
-    ],
-)
+# Pairs, not the product: each line with each stream, and each of both with and without a buffer.
+UNWRITABLE = [
+    (line, stream, "1" * ((PRINTING.index(line) + at) % 2))
+    for line in PRINTING
+    for at, stream in enumerate(STREAMS)
+]
+
+
+@pytest.mark.parametrize(("line", "stream", "unbuffered"), UNWRITABLE)
 def test_output_that_can_not_be_written_is_an_error(
-    with_dev: Shell, line: str, stream: str, reason: str, unbuffered: str
+    with_dev: Shell, line: str, stream: str, unbuffered: str
 ) -> None:
     words = f"{shlex.join(PROGRAM)} {line} {stream}"
     done = with_dev.by_sh(words, PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 125, done
-    assert done.stderr.endswith(f"tmux-debug: The output can't be written: {reason}.\n")
+    assert done.stderr.endswith(f"tmux-debug: The output can't be written: {STREAMS[stream]}.\n")
     assert "Traceback" not in done.stderr
 
 

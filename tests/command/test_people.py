@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from operator import eq
 from pathlib import Path
+from typing import Any
 
 import pytest
 from people import Person
@@ -103,12 +104,20 @@ class TestAttach:
         person.sees("web: watching; C-b ? shows the keys")
         server.call("send_keys", pane_id="web", keys="echo seen by $((1+1)) Enter")
         person.sees("seen by 2")
-        person.types(b"echo typed\r")
 
+        # Keys that are typed nevertheless show how to take the keyboard.
+        person.types(b"echo typed w\r")
+
+        person.sees("C-b d leaves, C-b w takes the keyboard")
         assert size_of(server, "web") == size
         assert person.leaves() == 0
         assert "typed" not in server.text("capture_pane", pane_id="web")
         assert "another pane" not in person.seen
+        assert "you have" not in person.seen
+        # What tmux has to say about leaving is not shown.
+        again = f"tmux-debug --server {server.pid} attach web"
+        person.sees(f"'web' keeps running. To see it again: {again}\r\n")
+        assert "[detached" not in person.seen
 
     def test_person_who_takes_over_types_and_the_agent_is_told(
         self, sits: Callable[..., Person], server: Server
@@ -211,19 +220,19 @@ class TestAttach:
         assert "has the keyboard of pane 'web'" in done.stderr
         sits("attach", "web").sees("has the keyboard; C-b ? shows the keys")
 
-    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
     def test_person_whose_terminal_is_gone_has_let_go(
-        self, sits: Callable[..., Person], server: Server, number: int
+        self, sits: Callable[..., Person], server: Server
     ) -> None:
-        person = sits("attach", "web", "--write")
-        person.sees("you have the keyboard")
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP):
+            person = sits("attach", "web", "--write")
+            person.sees("you have the keyboard")
 
-        os.kill(person.process.pid, number)
+            os.kill(person.process.pid, number)
 
-        ask_until(
-            lambda: server.call("send_keys", pane_id="web", keys="echo agent Enter"),
-            lambda result: not result.get("isError"),
-        )
+            ask_until(
+                lambda: server.call("send_keys", pane_id="web", keys="echo agent Enter"),
+                lambda result: not result.get("isError"),
+            )
 
     def test_killing_the_pane_is_not_refused_and_shows_no_other_pane(
         self, sits: Callable[..., Person], server: Server
@@ -271,7 +280,9 @@ class TestAttach:
         assert f"at {first.tty} has the keyboard" in _shown(shell)
         assert second.leaves() == 0
 
-    def test_keys_are_shown_once_c_b_is_pressed(self, sits: Callable[..., Person]) -> None:
+    def test_keys_are_shown_once_c_b_is_pressed_and_work_as_they_are_shown(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
         person = sits("attach", "web")
         person.sees("watching")
 
@@ -282,18 +293,15 @@ class TestAttach:
         person.sees("you have the keyboard")
         person.presses("?")
         person.sees("C-b w returns the keyboard, C-b PgUp scrolls, C-b C-b types C-b")
-
-    def test_keys_that_are_shown_work_with_c_b_as_they_are_shown(
-        self, sits: Callable[..., Person], server: Server
-    ) -> None:
-        person = sits("attach", "web")
-        person.sees("watching")
-        person.presses("?")
-        person.sees("C-b d leaves")
-        person.presses("w")
-        person.sees("you have the keyboard")
-        person.presses("?")
-        person.sees("C-b w returns the keyboard")
+        for shown, keys in (
+            ("web: watching", "C-b d leaves, C-b w takes the keyboard"),
+            ("web: you have the keyboard", "C-b w returns the keyboard"),
+        ):
+            person.forgets()
+            person.presses("w")
+            person.sees(shown)
+            person.presses("?")
+            person.sees(keys)
 
         assert person.leaves() == 0
         assert "^B" not in server.text("capture_pane", pane_id="web")
@@ -303,18 +311,6 @@ class TestAttach:
 
         person.sees("tmux-debug: tmux can't show the pane on this terminal. TERM is dumb.")
         assert person.process.wait(60) == 125
-
-    def test_what_tmux_has_to_say_about_leaving_is_not_shown(
-        self, sits: Callable[..., Person], server: Server
-    ) -> None:
-        person = sits("attach", "web")
-        person.sees("watching")
-
-        assert person.leaves() == 0
-
-        again = f"tmux-debug --server {server.pid} attach web"
-        person.sees(f"'web' keeps running. To see it again: {again}\r\n")
-        assert "[detached" not in person.seen
 
     def test_end_of_the_program_is_said_and_how_it_ended(
         self, sits: Callable[..., Person], server: Server
@@ -377,18 +373,15 @@ class TestAttach:
         assert person.leaves() == 0
 
     @pytest.mark.parametrize(
-        ("flags", "key"),
+        ("flags", "ways"),
         [
-            ([], PREFIX + b"\x1b[5~"),
-            ([], b"\x1b[5~"),
-            ([], b"\x1b[A"),
-            (["--write"], PREFIX + b"\x1b[5~"),
-            (["--write"], b"\x1b[<64;9;9M"),
+            ([], [PREFIX + b"\x1b[5~", b"\x1b[5~", b"\x1b[A"]),
+            (["--write"], [PREFIX + b"\x1b[5~", b"\x1b[<64;9;9M"]),
         ],
-        ids=["watching", "watching, PgUp", "watching, Up", "working", "working, wheel"],
+        ids=["watching: C-b PgUp, PgUp, Up", "working: C-b PgUp, wheel"],
     )
     def test_person_scrolls_back_and_returns(
-        self, sits: Callable[..., Person], server: Server, flags: list[str], key: bytes
+        self, sits: Callable[..., Person], server: Server, flags: list[str], ways: list[bytes]
     ) -> None:
         first = "echo first | tr a-z A-Z; seq 100 Enter"
         server.call("send_keys", pane_id="web", keys=first, wait_for="^100")
@@ -396,18 +389,20 @@ class TestAttach:
         person.sees("web: ")
         person.sees("99")
         assert "FIRST" not in person.seen
-        person.types(key)
-        person.sees("web: scrolled back; q returns, PgUp and PgDn scroll")
+        for key in ways:
+            person.forgets()
+            person.types(key)
+            person.sees("web: scrolled back; q returns, PgUp and PgDn scroll")
 
-        for _ in range(5):
-            person.types(b"\x1b[5~")
-        person.sees("FIRST")
-        # The pane goes on for all others.
-        assert server.text("capture_pane", pane_id="web", lines=1).startswith("bash")
-        person.forgets()
-        person.types(b"q")
+            for _ in range(5):
+                person.types(b"\x1b[5~")
+            person.sees("FIRST")
+            # The pane goes on for all others.
+            assert server.text("capture_pane", pane_id="web", lines=1).startswith("bash")
+            person.forgets()
+            person.types(b"q")
 
-        person.sees("watching" if not flags else "you have the keyboard")
+            person.sees("watching" if not flags else "you have the keyboard")
         assert person.leaves() == 0
         assert "[5~" not in server.text("capture_pane", pane_id="web")
 
@@ -459,19 +454,6 @@ class TestAttach:
 
             assert person.process.wait(60) == 0
             person.sees(f"'{name}' exited with code 3 after ")
-
-    def test_keys_typed_by_who_watches_show_how_to_take_the_keyboard(
-        self, sits: Callable[..., Person], server: Server
-    ) -> None:
-        person = sits("attach", "web")
-        person.sees("watching")
-
-        person.types(b"show w")
-
-        person.sees("C-b d leaves, C-b w takes the keyboard")
-        assert "you have" not in person.seen
-        assert person.leaves() == 0
-        assert "show" not in server.text("capture_pane", pane_id="web")
 
     def test_smaller_terminal_shows_where_the_cursor_is(
         self, sits: Callable[..., Person], server: Server
@@ -574,6 +556,11 @@ def login(server: Server, command: str = ASKS) -> None:
     )
 
 
+def assert_awaits_secret(server: Server) -> None:
+    result = server.call("wait", pane_id="login", timeout_s=0)
+    assert "awaits hidden input" in result["content"][-1]["text"]
+
+
 def secret_from_a_pipe(
     shell: Shell, line: bytes, pane: str = "login"
 ) -> subprocess.CompletedProcess[bytes]:
@@ -652,92 +639,69 @@ class TestSecret:
         assert done.stdout == typed_into("login")
         server.shows("login", "got 12")
 
-    @pytest.mark.parametrize("stream", ["</dev/null", "<&-"])
-    def test_nothing_that_is_piped_is_no_empty_secret(
-        self, shell: Shell, server: Server, stream: str
-    ) -> None:
+    def test_nothing_that_is_piped_is_no_empty_secret(self, shell: Shell, server: Server) -> None:
         login(server)
 
-        line = f"{shlex.join(PROGRAM)} secret login {stream}"
-        done = shell.by_sh(line, **shell.naming_env)
+        for stream in ("</dev/null", "<&-"):
+            line = f"{shlex.join(PROGRAM)} secret login {stream}"
+            done = shell.by_sh(line, **shell.naming_env)
 
-        assert (done.returncode, done.stdout) == (125, "")
-        assert done.stderr == (
-            "tmux-debug: Standard input was empty: the command that writes to it may have failed. "
-            "Nothing was typed.\n"
-        )
+            assert (done.returncode, done.stdout) == (125, "")
+            assert done.stderr == (
+                "tmux-debug: Standard input was empty: the command that writes to it may have "
+                "failed. Nothing was typed.\n"
+            )
         assert secret_from_a_pipe(shell, b"\n").returncode == 0
         server.shows("login", "got 0")
 
-    @pytest.mark.parametrize(
-        ("line", "reason"),
-        [
-            ("pass\rtouch pwned", "The secret contains a control character, which could"),
-            ("pass\x04\x04touch pwned\x04", "The secret contains a control character"),
-            ("pass\x1b[A", "The secret contains a control character"),
-            ("é" * 2048, "The secret has 4096 bytes, but a terminal line holds 4095."),
-        ],
-    )
     def test_secret_that_a_terminal_does_not_take_as_it_is_is_refused(
-        self, shell: Shell, server: Server, line: str, reason: str
+        self, shell: Shell, server: Server
     ) -> None:
         login(server)
+        for text, reason in (
+            (b"pass\rtouch pwned\n", "contains a control character, which could"),
+            (b"pass\x04\x04touch pwned\x04\n", "contains a control character"),
+            (b"pass\x1b[A\n", "contains a control character"),
+            ("é".encode() * 2048 + b"\n", "has 4096 bytes, but a terminal line holds 4095."),
+            (b"caf\xe9\n", "is not UTF-8. Nothing was typed.\n"),
+            (b"first\nsecond", "has more than one line. Nothing was typed."),
+            (b"first\n\n", "has more than one line. Nothing was typed."),
+            (b"first\r\nsecond\r\n", "has more than one line. Nothing was typed."),
+            (b"\nx", "has more than one line. Nothing was typed."),
+        ):
+            done = secret_from_a_pipe(shell, text)
 
-        done = secret_from_a_pipe(shell, f"{line}\n".encode())
+            assert (done.returncode, done.stdout) == (125, b"")
+            assert done.stderr.decode().startswith(f"tmux-debug: The secret {reason}")
+            assert b"Nothing was typed." in done.stderr
+            assert_awaits_secret(server)
 
-        assert (done.returncode, done.stdout) == (125, b"")
-        assert f"tmux-debug: {reason}" in done.stderr.decode()
-        assert b"Nothing was typed." in done.stderr
-        result = server.call("wait", pane_id="login", timeout_s=0)
-        assert "awaits hidden input" in result["content"][-1]["text"]
-
-    @pytest.mark.parametrize(
-        "text", [b"first\nsecond", b"first\n\n", b"first\r\nsecond\r\n", b"\nx"]
-    )
-    def test_pipe_with_more_than_one_line_is_refused(
-        self, shell: Shell, server: Server, text: bytes
-    ) -> None:
-        login(server)
-
-        done = secret_from_a_pipe(shell, text)
-
-        assert (done.returncode, done.stdout) == (125, b"")
-        assert done.stderr.startswith(b"tmux-debug: The secret has more than one line. Nothing was")
-        result = server.call("wait", pane_id="login", timeout_s=0)
-        assert "awaits hidden input" in result["content"][-1]["text"]
-
-    @pytest.mark.parametrize(
-        ("setting", "secret"),
-        [
-            ("erase q", "quick"),
-            ("kill @", "p@ss"),
-            ("eof e", "secret"),
-            ("werase w", "password"),
-            ("intr i", "hidden"),
-            ("stop s", "secret"),
-        ],
-    )
     def test_secret_with_a_special_character_of_the_terminal_is_refused(
-        self, shell: Shell, server: Server, setting: str, secret: str
+        self, shell: Shell, server: Server
     ) -> None:
-        login(server, f"stty {setting}; {ASKS}")
+        for setting, secret in (
+            *(("erase q", "quick"), ("kill @", "p@ss"), ("eof e", "secret")),
+            *(("werase w", "password"), ("intr i", "hidden"), ("stop s", "secret")),
+        ):
+            login(server, f"stty {setting}; {ASKS}")
 
-        done = secret_from_a_pipe(shell, secret.encode())
+            done = secret_from_a_pipe(shell, secret.encode())
 
-        assert (done.returncode, done.stdout) == (125, b"")
-        assert b"The secret contains a character that erases, ends or interrupts" in done.stderr
-        result = server.call("wait", pane_id="login", timeout_s=0)
-        assert "awaits hidden input" in result["content"][-1]["text"]
+            assert (done.returncode, done.stdout) == (125, b"")
+            assert b"The secret contains a character that erases, ends or interrupts" in done.stderr
+            assert_awaits_secret(server)
+            server.call("kill_pane", pane_id="login")
 
-    @pytest.mark.parametrize(("setting", "secret"), [("-isig intr q", "quick"), ("kill @", "pass")])
     def test_characters_that_are_not_in_force_or_not_in_the_secret_are_typed(
-        self, shell: Shell, server: Server, setting: str, secret: str
+        self, shell: Shell, server: Server
     ) -> None:
-        login(server, f"stty {setting}; {ASKS}")
+        for setting, secret in (("-isig intr q", "quick"), ("kill @", "pass")):
+            login(server, f"stty {setting}; {ASKS}")
 
-        assert secret_from_a_pipe(shell, secret.encode()).returncode == 0
+            assert secret_from_a_pipe(shell, secret.encode()).returncode == 0
 
-        server.shows("login", f"got {len(secret)}")
+            server.shows("login", f"got {len(secret)}")
+            server.call("kill_pane", pane_id="login")
 
     @pytest.mark.parametrize("secret", ["1", "got"])
     def test_short_secret_that_is_printed_by_chance_is_not_taken_for_echo(
@@ -752,22 +716,16 @@ class TestSecret:
         assert (done.returncode, done.stdout) == (0, typed_into("login"))
         server.shows("login", f"got {len(secret)}")
 
-    def test_secret_that_is_not_utf_8_is_refused(self, shell: Shell, server: Server) -> None:
-        login(server)
-
-        done = secret_from_a_pipe(shell, b"caf\xe9\n")
-
-        assert done.stderr == b"tmux-debug: The secret is not UTF-8. Nothing was typed.\n"
-
-    @pytest.mark.parametrize("line", [b"x" * 4095 + b"\n", b"x" * 4095 + b"\r\n", b"x" * 4095])
     def test_longest_line_that_a_terminal_keeps_is_typed_whole(
-        self, shell: Shell, server: Server, line: bytes
+        self, shell: Shell, server: Server
     ) -> None:
-        login(server)
+        for end in (b"\n", b"\r\n", b""):
+            login(server)
 
-        assert secret_from_a_pipe(shell, line).returncode == 0
+            assert secret_from_a_pipe(shell, b"x" * 4095 + end).returncode == 0
 
-        server.shows("login", "got 4095")
+            server.shows("login", "got 4095")
+            server.call("kill_pane", pane_id="login")
 
     def test_secret_reaches_a_tab_by_the_line_that_its_result_names(
         self, shell: Shell, launch: Callable[..., Server]
@@ -787,19 +745,20 @@ class TestSecret:
         assert done.returncode == 0
         ask_until(lambda: shell.out("capture", "debug-1"), lambda text: "got 7" in text)
 
-    @pytest.mark.parametrize("command", ["cat", "sleep 1000", "bash --norc"])
     def test_secret_is_not_typed_where_it_would_be_shown(
-        self, shell: Shell, server: Server, command: str
+        self, shell: Shell, server: Server
     ) -> None:
-        server.call("create_pane", command=command, name="open")
+        for command in ("cat", "sleep 1000", "bash --norc"):
+            server.call("create_pane", command=command, name="open")
 
-        done = shell.run("secret", "open")
+            done = shell.run("secret", "open")
 
-        assert (done.returncode, done.stdout) == (125, "")
-        assert done.stderr == (
-            "tmux-debug: Pane 'open' does not await hidden input, so a secret could be shown "
-            "there. Nothing was typed.\n"
-        )
+            assert (done.returncode, done.stdout) == (125, "")
+            assert done.stderr == (
+                "tmux-debug: Pane 'open' does not await hidden input, so a secret could be shown "
+                "there. Nothing was typed.\n"
+            )
+            server.call("kill_pane", pane_id="open")
 
     def test_pane_is_looked_at_again_before_the_secret_is_typed(
         self, sits: Callable[..., Person], server: Server
@@ -860,19 +819,16 @@ class TestSecretKeys:
             check=False,
         )
 
-    @pytest.mark.parametrize(
-        "words", [["login", "hunter2", "Enter"], ["hunter2", "Enter"]], ids=str
-    )
-    def test_are_refused_among_the_words_of_the_command(
-        self, shell: Shell, server: Server, words: list[str]
-    ) -> None:
+    def test_are_refused_among_the_words_of_the_command(self, shell: Shell, server: Server) -> None:
         login(server)
 
-        done = self.send(shell, b"", *words)
+        for words in (["login", "hunter2", "Enter"], ["hunter2", "Enter"]):
+            done = self.send(shell, b"", *words)
 
-        assert done.returncode == 125
-        assert done.stderr.startswith(b"tmux-debug: Other users can read the words of a command,")
-        assert b"hunter2" not in done.stderr + server.text("list_panes").encode()
+            assert done.returncode == 125
+            refusal = b"tmux-debug: Other users can read the words of a command,"
+            assert done.stderr.startswith(refusal)
+            assert b"hunter2" not in done.stderr + server.text("list_panes").encode()
 
     def test_come_from_standard_input(self, shell: Shell, server: Server) -> None:
         login(server)
@@ -981,21 +937,21 @@ class TestOnlyPeople:
         server.shows("login", "got 10")
         assert not server.call("send_keys", pane_id="login", keys="on Enter").get("isError")
 
-    @pytest.mark.parametrize("hides", HIDING.values(), ids=HIDING)
     def test_program_in_a_pane_is_no_person(
-        self, shell: Shell, server: Server, tmp_path: Path, hides: str
+        self, shell: Shell, server: Server, tmp_path: Path
     ) -> None:
         login(server)
-        said = tmp_path / "said"
         [running] = shell.servers()
+        for number, hides in enumerate(HIDING.values()):
+            said = tmp_path / f"said{number}"
+            forger = [f"{hides}\n{FORGER}", running.socket, str(said)]
 
-        python = shlex.join([sys.executable, "-c", f"{hides}\n{FORGER}", running.socket, str(said)])
-        server.call("create_pane", command=python)
+            server.call("create_pane", command=shlex.join([sys.executable, "-c", *forger]))
 
-        wait_until(said.exists)
-        assert json.loads(said.read_text())["err"] == (
-            "tmux-debug: Only a person at their own terminal may type secrets here.\n"
-        )
+            wait_until(said.exists)
+            assert json.loads(said.read_text())["err"] == (
+                "tmux-debug: Only a person at their own terminal may type secrets here.\n"
+            )
 
     def test_program_in_a_pane_takes_no_keyboard(self, server: Server) -> None:
         """It could type into the pane that it shows."""
@@ -1141,38 +1097,33 @@ class TestSplitWindow:
         assert person.leaves() == 0
         ask_until(lambda: server.text("list_panes"), lambda text: text == before)
 
-    @pytest.mark.parametrize(
-        ("tool", "arguments"),
-        [
-            ("split_window", {}),
-            ("select_pane", {}),
-            ("resize_pane", {"direction": "right"}),
-            ("kill", {}),
-        ],
-    )
     def test_window_of_a_pane_that_a_person_took_is_not_rearranged(
-        self, sits: Callable[..., Person], server: Server, tool: str, arguments: dict[str, str]
+        self, sits: Callable[..., Person], server: Server
     ) -> None:
         person = sits("attach", "debug-1", "--write")
         person.sees("you have the keyboard")
         before = server.text("list_panes")
+        tools = ("split_window", "select_pane", "resize_pane", "kill")
 
-        refused = server.call(tool, target="%2", **arguments)
+        def call(tool: str) -> Any:  # noqa: ANN401
+            arguments = {"direction": "right"} if tool == "resize_pane" else {}
+            return server.call(tool, target="%2", **arguments)
 
-        assert refused["isError"]
-        assert refused["content"][0]["text"].endswith(
-            f"at {person.tty} has the keyboard of a pane in the window of '%2'. Until they let go, "
-            "that pane takes no keys, and that window's panes can't be changed. Wait, or work in "
-            "another window."
-        )
-        assert server.text("list_panes") == before
+        for tool in tools:
+            refused = call(tool)
+
+            assert refused["isError"]
+            assert refused["content"][0]["text"].endswith(
+                f"at {person.tty} has the keyboard of a pane in the window of '%2'. Until they let "
+                "go, that pane takes no keys, and that window's panes can't be changed. Wait, or "
+                "work in another window."
+            )
+            assert server.text("list_panes") == before
         person.types(b"by hand\r")
         person.sees("by hand")
         assert person.leaves() == 0
-        ask_until(
-            lambda: server.call(tool, target="%2", **arguments),
-            lambda result: not result.get("isError"),
-        )
+        for tool in tools:
+            ask_until(partial(call, tool), lambda result: not result.get("isError"))
 
     @pytest.mark.usefixtures("server")
     def test_neighbour_of_a_pane_that_a_person_took_is_not_killed_by_a_verb(

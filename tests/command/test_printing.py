@@ -55,24 +55,19 @@ def test_quiet_verb_that_fails_says_why_and_prints_no_output(
     assert len(done.stderr.splitlines()) <= 2
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (["create", "--text", "echo started; exec cat"], "started\n"),
-        (["send", "--text", "cat", "x", "--wait-for", "x"], "x\n"),
-        (["capture", "--text", "cat", "--at", "7"], "hello\n"),
-        (["capture", "--text", "ended"], ""),
-        (["wait", "--text", "cat", "--pattern", "hello", "--since", "0"], "hello\n"),
-        (["run", "--text", "echo ran; exit 3"], "ran\n"),
-    ],
-    ids=lambda given: " ".join(given[:3]) if isinstance(given, list) else None,
-)
-def test_text_stands_alone_where_it_is_asked_for(shell: Shell, words: list[str], text: str) -> None:
+def test_text_stands_alone_where_it_is_asked_for(shell: Shell) -> None:
     shell.out("create", "--name", "cat", "echo hello; exec cat")
     shell.run("create", "--name", "ended", "exit 7")
-
-    done = shell.run(*words)
-    assert (done.stdout, done.stderr) == (text, "")
+    for words, text in (
+        (["capture", "--text", "cat", "--at", "7"], "hello\n"),
+        (["wait", "--text", "cat", "--pattern", "hello", "--since", "0"], "hello\n"),
+        (["create", "--text", "echo started; exec cat"], "started\n"),
+        (["send", "--text", "cat", "x", "Enter", "--wait-for", "x"], "x\nx\n"),
+        (["capture", "--text", "ended"], ""),
+        (["run", "--text", "echo ran; exit 3"], "ran\n"),
+    ):
+        done = shell.run(*words)
+        assert (done.stdout, done.stderr) == (text, ""), words
 
 
 def test_list_says_nothing_of_ended_panes_where_only_its_rows_are_asked_for(panes: Shell) -> None:

@@ -76,39 +76,32 @@ def test_several_servers_are_listed(shell: Shell, launch: Callable[..., Server])
     )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(["send", "web", "x", "Enter"], ["kill", "web"], ["stop"], ["restart", "web"], ["secret"]),
-        *(["capture", "web"], ["wait", "web"], ["list"], ["attach", "web"], ["replay", "web"]),
-        *(
-            ["run", "--pane", "web", "true"],
-            ["call", "tmux_list_panes"],
-            ["ps", "--names"],
-            ["dev"],
-        ),
-    ],
-    ids=" ".join,
-)
 def test_server_of_another_directory_is_not_reached_unless_it_is_named(
-    shell: Shell, tmp_path: Path, words: list[str]
+    shell: Shell, tmp_path: Path
 ) -> None:
     """Also where it is the only one, and has the pane that is named."""
-    (tmp_path / "elsewhere" / ".git").mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / ".git").mkdir(parents=True)
     shell.by_person("create", "--name", "web", "stty -echo; read -r line; echo got $line; cat")
     [server] = shell.servers()
     before = shell.by_person("list").stdout
 
-    done = shell.by_person(*words, cwd=tmp_path / "elsewhere")
+    for words in (
+        *(["send", "web", "x", "Enter"], ["kill", "web"], ["stop"], ["restart", "web"], ["secret"]),
+        *(["capture", "web"], ["wait", "web"], ["list"], ["attach", "web"], ["replay", "web"]),
+        *(["run", "--pane", "web", "true"], ["call", "tmux_list_panes"], ["ps", "--names"]),
+        ["dev"],
+    ):
+        done = shell.by_person(*words, cwd=elsewhere)
 
-    assert (done.returncode, done.stdout) == (125, "")
-    refusal = "'dev' is not running" if words == ["dev"] else "You have no server here"
-    assert done.stderr.startswith(f"tmux-debug: {refusal}")
+        assert (done.returncode, done.stdout) == (125, ""), words
+        refusal = "'dev' is not running" if words == ["dev"] else "You have no server here"
+        assert done.stderr.startswith(f"tmux-debug: {refusal}")
     assert [row["cursor"] for row in json.loads(shell.by_person("list").stdout)] == [
         row["cursor"] for row in json.loads(before)
     ]
     named = ["--server", str(server.pid), "capture", "web"]
-    assert shell.by_person(*named, cwd=tmp_path / "elsewhere").returncode == 0
+    assert shell.by_person(*named, cwd=elsewhere).returncode == 0
 
 
 @pytest.fixture
@@ -119,9 +112,10 @@ def agent(launch: Callable[..., Server], shell: Shell) -> Server:
     return server
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_who_only_looks_reaches_the_server_of_an_agent_that_works_here(
+    shell: Shell, agent: Server
+) -> None:
+    for words in (
         *(
             ["capture", "web"],
             ["wait", "web", "--idle", "0.1"],
@@ -130,42 +124,35 @@ def agent(launch: Callable[..., Server], shell: Shell) -> Server:
             ["ps", "--names"],
         ),
         *(["replay", "web", "--at", "0"], ["capture", "web", "--at", "0"]),
-    ],
-    ids=" ".join,
-)
-def test_who_only_looks_reaches_the_server_of_an_agent_that_works_here(
-    shell: Shell, agent: Server, words: list[str]
-) -> None:
-    done = shell.by_person(*words)
+    ):
+        done = shell.by_person(*words)
 
-    assert agent.pid
-    assert done.returncode == 0, done
-    assert "up" in done.stdout or "web" in done.stdout or "--at" in words
+        assert agent.pid
+        assert done.returncode == 0, done
+        assert "up" in done.stdout or "web" in done.stdout or "--at" in words
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(["send", "web", "x", "Enter"], ["kill", "web"], ["resize", "web", "80x24"]),
-        *(["restart", "web"], ["run", "--pane", "web", "true"], ["stop"]),
-        ["call", "tmux_kill_pane", "pane_id=web"],
-    ],
-    ids=" ".join,
-)
 def test_who_changes_something_has_to_name_the_server_of_an_agent_that_works_here(
-    shell: Shell, agent: Server, words: list[str]
+    shell: Shell, agent: Server
 ) -> None:
-    done = shell.by_person(*words)
+    changes = (
+        *(["send", "web", "x", "Enter"], ["resize", "web", "80x24"], ["restart", "web"]),
+        *(["run", "--pane", "web", "true"], ["call", "tmux_kill_pane", "pane_id=web"]),
+        *(["kill", "web"], ["stop"]),
+    )
+    for words in changes:
+        done = shell.by_person(*words)
 
-    here = f"\nOr choose another server with --server: {agent.pid} (of an MCP client here)"
-    assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr.startswith("tmux-debug: You have no server here")
-    assert here in done.stderr
-    assert done.stderr.count("\n") == 2
+        here = f"\nOr choose another server with --server: {agent.pid} (of an MCP client here)"
+        assert (done.returncode, done.stdout) == (125, ""), words
+        assert done.stderr.startswith("tmux-debug: You have no server here")
+        assert here in done.stderr
+        assert done.stderr.count("\n") == 2
     assert len(shell.servers()) == 1
     assert agent.text("capture_pane", pane_id="web") == "up"
-    named = shell.by_person("--server", str(agent.pid), *words)
-    assert "You have no server here" not in named.stderr
+    for words in changes:
+        named = shell.by_person("--server", str(agent.pid), *words)
+        assert "You have no server here" not in named.stderr
 
 
 @pytest.mark.parametrize("words", [["run", "echo mine"], ["create", "cat"], ["dev", "--", "cat"]])
@@ -640,12 +627,13 @@ def test_client_is_known_by_the_kernel_and_not_by_its_word(shell: Shell, server:
     assert server.text("list_panes")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_removes_the_socket(shell: Shell, server: Server, number: int) -> None:
-    os.kill(server.pid, number)
-    server.process.wait(60)
+def test_signal_removes_the_socket(shell: Shell, launch: Callable[..., Server]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        server = launch()
+        os.kill(server.pid, number)
+        server.process.wait(60)
 
-    assert shell.left() == []
+        assert shell.left() == []
 
 
 def test_socket_of_a_killed_server_is_passed_over_and_removed_by_the_next(
@@ -765,17 +753,17 @@ def test_caller_that_sends_more_descriptors_than_it_may_is_sent_away(
     assert shell.out("run", "echo on") == "on\n"
 
 
-@pytest.mark.parametrize("end", ["", '{"want": "mcp"}\n', '{"want": "nothing"}\n'])
-def test_caller_that_sends_its_own_connection_is_sent_away(
-    shell: Shell, server: Server, end: str
-) -> None:
+def test_caller_that_sends_its_own_connection_is_sent_away(shell: Shell, server: Server) -> None:
     before = len(os.listdir(f"/proc/{server.pid}/fd"))
-    with connected(shell) as peer:
-        socket.send_fds(peer, [end.encode() or b"{"], [peer.fileno(), peer.fileno()])
-        with contextlib.suppress(ConnectionResetError):
-            assert peer.recv(100) == b""
+    for end in ("{", '{"want": "mcp"}\n', '{"want": "nothing"}\n'):
+        with connected(shell) as peer:
+            socket.send_fds(peer, [end.encode()], [peer.fileno(), peer.fileno()])
+            with contextlib.suppress(ConnectionResetError):
+                assert peer.recv(100) == b""
 
-    ask_until(lambda: len(os.listdir(f"/proc/{server.pid}/fd")), lambda number: number <= before)
+        ask_until(
+            lambda: len(os.listdir(f"/proc/{server.pid}/fd")), lambda number: number <= before
+        )
 
 
 class TestEndOfALease:

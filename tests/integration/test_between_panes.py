@@ -268,16 +268,23 @@ HARD_EXAMPLES = [
 ]
 
 
-def any_example(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Try a test with hard examples and with any others."""
-    for hard in HARD_EXAMPLES:
-        test = hypothesis.example(example=hard)(test)
-    return hypothesis.settings(
-        deadline=None,
-        max_examples=hypothesis.settings().max_examples // 4,
-        phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],  # shrinking takes minutes
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )(hypothesis.given(example=EXAMPLES)(test))
+def any_example(
+    share: int,
+) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[..., None]]:
+    """Try a test with hard examples, and with a share of as many others as is usual."""
+
+    def with_examples(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+        for hard in HARD_EXAMPLES:
+            test = hypothesis.example(example=hard)(test)
+        return hypothesis.settings(
+            deadline=None,
+            max_examples=hypothesis.settings().max_examples // share,
+            # Shrinking takes minutes.
+            phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )(hypothesis.given(example=EXAMPLES)(test))
+
+    return with_examples
 
 
 class Busy:
@@ -360,7 +367,7 @@ async def busy(
         await work(Busy(tools, call, quiet))
 
 
-@any_example
+@any_example(8)
 async def test_call_that_does_nothing_takes_few_and_short_turns_beside_any_other(
     settings: Settings, example: Example
 ) -> None:
@@ -380,7 +387,7 @@ async def test_call_that_does_nothing_takes_few_and_short_turns_beside_any_other
     await busy(settings, example, work)
 
 
-@any_example
+@any_example(8)
 async def test_wait_is_told_of_its_line_in_few_turns_beside_any_call_on_another_pane(
     settings: Settings, example: Example
 ) -> None:
@@ -399,7 +406,7 @@ async def test_wait_is_told_of_its_line_in_few_turns_beside_any_call_on_another_
     await busy(settings, example, work)
 
 
-@any_example
+@any_example(25)  # what counts memory takes long
 async def test_call_takes_bounded_memory_and_gives_it_back(
     settings: Settings, example: Example
 ) -> None:

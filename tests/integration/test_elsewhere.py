@@ -15,7 +15,7 @@ import anyio
 import pytest
 from clocks import with_times
 from hosts import NoHostError, container, ssh_host
-from support import PATIENCE_S, SHELLS, Tools, log_writer, run
+from support import PATIENCE_S, SHELLS, Tools, answers_to, log_writer, run
 
 from tmux_debug_mcp.linux import processes
 
@@ -80,82 +80,7 @@ def ssh(doors: Doors, tmp_path: Path) -> Iterator[Doors]:
         pytest.skip(str(error))
 
 
-@PATIENTLY
-@pytest.mark.parametrize("shell", ELSEWHERE)
-async def test_state_of_the_shell_stays(tools: Tools, doors: Doors, shell: str) -> None:
-    pane_id = await doors.open("script", ELSEWHERE[shell])
-    function = "function f; echo in f; end" if shell == "fish" else "f() { echo in f; }"
-    for command in ("cd /dev", "export COLOUR=blue", function, "alias g='echo in g'"):
-        assert (await run(tools, command, pane_id))[1]["exit_code"] == 0
-
-    assert (await run(tools, "pwd; echo $COLOUR; f", pane_id))[0] == "/dev\nblue\nin f\n"
-    assert (await run(tools, "g", pane_id))[0] == "in g\n"
-
-
-@PATIENTLY
-@pytest.mark.parametrize("shell", ELSEWHERE)
-async def test_exit_codes_and_the_one_before(tools: Tools, doors: Doors, shell: str) -> None:
-    pane_id = await doors.open("script", ELSEWHERE[shell])
-    name = "status" if shell == "fish" else "?"
-    for code in (0, 1, 3, 127):
-        end = f"sh -c 'exit {code}'"
-        text, meta, status = await run(tools, end, pane_id)
-        assert (text, meta["exit_code"], meta["reason"]) == ("", code, "done"), status
-        assert (await run(tools, f"echo ${name}", pane_id))[0] == f"{code}\n"
-
-
-@PATIENTLY
-@pytest.mark.parametrize("shell", ELSEWHERE)
-async def test_syntax_errors_hurt_nothing(tools: Tools, doors: Doors, shell: str) -> None:
-    pane_id = await doors.open("script", ELSEWHERE[shell])
-    # fish shows its manual for a lone `if`.
-    for command in ("echo; if" if shell != "fish" else "end", "echo 'open", "echo $(ls", ")"):
-        text, meta, _ = await run(tools, command, pane_id)
-        assert text, command
-        assert meta["exit_code"], command
-        assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
-
-
-@PATIENTLY
-@pytest.mark.parametrize("shell", ELSEWHERE)
-async def test_large_scripts_and_odd_characters(tools: Tools, doors: Doors, shell: str) -> None:
-    pane_id = await doors.open("script", ELSEWHERE[shell])
-    odd = "é 漢 = \\ ' \" $ ` \t | % ! ~ * [a-z] \x7f".replace("'", "")
-    text, meta, _ = await run(tools, f"printf '%s\\n' '{odd}'", pane_id)
-    expected = odd.replace("\\", "\\") if shell != "fish" else odd
-    assert (text, meta["exit_code"]) == (f"{expected.replace(chr(127), '')}\n", 0)
-    comment = "# " + "x" * 1000
-    command = "\n".join([comment] * 127) + "\necho all of it"
-    assert (await run(tools, command, pane_id, timeout_s=PATIENCE_S))[0] == "all of it\n"
-
-
-@PATIENTLY
-@pytest.mark.parametrize("shell", [one for one in ELSEWHERE if one != "fish"])
-async def test_heredocs(tools: Tools, doors: Doors, shell: str) -> None:
-    pane_id = await doors.open("script", ELSEWHERE[shell])
-    command = "n=3; cat <<ONE; cat <<'TWO'\nn is $n\nONE\n$n '\\\nTWO\nsh -c 'exit 7'"
-    text, meta, _ = await run(tools, command, pane_id)
-    assert (text, meta["exit_code"]) == ("n is 3\n$n '\\\n", 7)
-
-
-@PATIENTLY
-@pytest.mark.parametrize("shell", [one for one in ELSEWHERE if one != "fish"])
-async def test_strict_shells(tools: Tools, doors: Doors, shell: str) -> None:
-    pane_id = await doors.open("script", ELSEWHERE[shell])
-    name = {"bash": "PROMPT_COMMAND", "posix": "PROMPT_COMMAND", "zsh": "OTHER"}.get(shell, "PS1")
-    for command in ("set -u", "set -f", "set -C", "echo $nope", f"readonly {name}"):
-        is_error = (await run(tools, command, pane_id))[1]["exit_code"] != 0
-        assert is_error is (command == "echo $nope")
-        assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
-    assert (await run(tools, "set -e; true", pane_id))[1]["exit_code"] == 0
-    _, meta, _ = await run(tools, "echo bye; false; echo no", pane_id)
-    assert (meta["reason"], meta["exit_code"]) == ("exited", 1)
-
-
-@PATIENTLY
-@pytest.mark.parametrize("shell", ELSEWHERE)
-async def test_nothing_is_left_in_the_shell(tools: Tools, doors: Doors, shell: str) -> None:
-    pane_id = await doors.open("script", ELSEWHERE[shell])
+async def leaves_nothing_in_the_shell(tools: Tools, pane_id: str, shell: str) -> None:
     ours = "${mcp_mark-}${mcp_prompt-}${mcp_status-}${PROMPT_COMMAND-}${precmd_functions-}$PS1"
     shown = f'echo "[{ours}]"; typeset -f mcp_prompt 2>/dev/null'
     if shell == "fish":
@@ -168,16 +93,13 @@ async def test_nothing_is_left_in_the_shell(tools: Tools, doors: Doors, shell: s
         return row.partition(": ")[2]
 
     before = await seen()
-    assert (await run(tools, "sleep 60", pane_id, timeout_s=0.5))[1]["reason"] == "timed_out"
+    await is_interrupted_at_its_timeout(tools, pane_id, shell)
     for _ in range(2):
         await run(tools, "true", pane_id)
         assert await seen() == before
 
 
-@PATIENTLY
-@pytest.mark.parametrize("shell", ELSEWHERE)
-async def test_timeout_interrupts(tools: Tools, doors: Doors, shell: str) -> None:
-    pane_id = await doors.open("script", ELSEWHERE[shell])
+async def is_interrupted_at_its_timeout(tools: Tools, pane_id: str, _shell: str) -> None:
     text, meta, _ = await run(tools, "echo on; sleep 60; echo no", pane_id, timeout_s=0.5)
     assert (text.splitlines()[0], meta["reason"], meta["exit_code"]) == ("on", "timed_out", 130)
     assert "no" not in text, text
@@ -185,24 +107,97 @@ async def test_timeout_interrupts(tools: Tools, doors: Doors, shell: str) -> Non
         assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
 
 
-@PATIENTLY
-@pytest.mark.parametrize("shell", ELSEWHERE)
-async def test_behind_ssh(tools: Tools, ssh: Doors, shell: str) -> None:
-    pane_id = await ssh.open("ssh", ELSEWHERE[shell])
-    for number in range(3):
-        text, meta, status = await run(tools, f"echo {number}; sh -c 'exit {number}'", pane_id)
-        assert (text, meta["exit_code"], meta["reason"]) == (f"{number}\n", number, "done")
-        assert "foreground ssh" in status
+async def keeps_the_state_of_the_shell(tools: Tools, pane_id: str, shell: str) -> None:
+    function = "function f; echo in f; end" if shell == "fish" else "f() { echo in f; }"
+    for command in ("cd /dev", "export COLOUR=blue", function, "alias g='echo in g'"):
+        assert (await run(tools, command, pane_id))[1]["exit_code"] == 0
+
+    assert (await run(tools, "pwd; echo $COLOUR; f", pane_id))[0] == "/dev\nblue\nin f\n"
+    assert (await run(tools, "g", pane_id))[0] == "in g\n"
+
+
+async def tells_exit_codes_and_leaves_them(tools: Tools, pane_id: str, shell: str) -> None:
+    name = "status" if shell == "fish" else "?"
+    for code in (0, 3, 127):
+        end = f"sh -c 'exit {code}'"
+        text, meta, status = await run(tools, end, pane_id)
+        assert (text, meta["exit_code"], meta["reason"]) == ("", code, "done"), status
+        assert (await run(tools, f"echo ${name}", pane_id))[0] == f"{code}\n"
+
+
+async def is_not_hurt_by_syntax_errors(tools: Tools, pane_id: str, shell: str) -> None:
+    # fish shows its manual for a lone `if`.
+    for command in ("echo; if" if shell != "fish" else "end", "echo 'open", "echo $(ls", ")"):
+        text, meta, _ = await run(tools, command, pane_id)
+        assert text, command
+        assert meta["exit_code"], command
+        assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+
+async def takes_large_scripts_and_odd_characters(tools: Tools, pane_id: str, shell: str) -> None:
+    odd = "é 漢 = \\ ' \" $ ` \t | % ! ~ * [a-z] \x7f".replace("'", "")
+    text, meta, _ = await run(tools, f"printf '%s\\n' '{odd}'", pane_id)
+    expected = odd.replace("\\", "\\") if shell != "fish" else odd
+    assert (text, meta["exit_code"]) == (f"{expected.replace(chr(127), '')}\n", 0)
+    comment = "# " + "x" * 1000
+    command = "\n".join([comment] * 127) + "\necho all of it"
+    assert (await run(tools, command, pane_id, timeout_s=PATIENCE_S))[0] == "all of it\n"
+
+
+async def takes_heredocs(tools: Tools, pane_id: str, shell: str) -> None:
+    if shell != "fish":
+        command = "n=3; cat <<ONE; cat <<'TWO'\nn is $n\nONE\n$n '\\\nTWO\nsh -c 'exit 7'"
+        text, meta, _ = await run(tools, command, pane_id)
+        assert (text, meta["exit_code"]) == ("n is 3\n$n '\\\n", 7)
+
+
+async def may_be_strict(tools: Tools, pane_id: str, shell: str) -> None:
+    """Which ends the shell."""
+    if shell == "fish":
+        return
+    name = {"bash": "PROMPT_COMMAND", "posix": "PROMPT_COMMAND", "zsh": "OTHER"}.get(shell, "PS1")
+    for command in ("set -u", "set -f", "set -C", "echo $nope", f"readonly {name}"):
+        is_error = (await run(tools, command, pane_id))[1]["exit_code"] != 0
+        assert is_error is (command == "echo $nope")
+        assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+    assert (await run(tools, "set -e; true", pane_id))[1]["exit_code"] == 0
+    _, meta, _ = await run(tools, "echo bye; false; echo no", pane_id)
+    assert (meta["reason"], meta["exit_code"]) == ("exited", 1)
 
 
 @PATIENTLY
 @pytest.mark.parametrize("shell", ELSEWHERE)
-async def test_in_a_container(tools: Tools, podman: Doors, shell: str) -> None:
-    pane_id = await podman.open("container", ELSEWHERE[shell])
+async def test_shell_elsewhere_behaves_as_at_home(tools: Tools, doors: Doors, shell: str) -> None:
+    pane_id = await doors.open("script", ELSEWHERE[shell])
+    for behaves in (
+        leaves_nothing_in_the_shell,
+        keeps_the_state_of_the_shell,
+        tells_exit_codes_and_leaves_them,
+        is_not_hurt_by_syntax_errors,
+        takes_large_scripts_and_odd_characters,
+        takes_heredocs,
+        may_be_strict,
+    ):
+        await behaves(tools, pane_id, shell)
+
+
+async def counts(tools: Tools, pane_id: str, foreground: str) -> None:
     for number in range(3):
         text, meta, status = await run(tools, f"echo {number}; sh -c 'exit {number}'", pane_id)
         assert (text, meta["exit_code"], meta["reason"]) == (f"{number}\n", number, "done")
-        assert "foreground podman" in status
+        assert f"foreground {foreground}" in status
+
+
+@PATIENTLY
+async def test_behind_ssh(tools: Tools, ssh: Doors) -> None:
+    for shell in ELSEWHERE.values():
+        await counts(tools, await ssh.open("ssh", shell), "ssh")
+
+
+@PATIENTLY
+async def test_in_a_container(tools: Tools, podman: Doors) -> None:
+    for shell in ("bash", "busybox", "fish"):
+        await counts(tools, await podman.open("container", SHELLS[shell]), "podman")
 
 
 async def refused(tools: Tools, pane_id: str) -> str:
@@ -210,29 +205,24 @@ async def refused(tools: Tools, pane_id: str) -> str:
     return await tools.error("run", command="echo typed", pane_id=pane_id)
 
 
-@pytest.mark.parametrize("program", ["less /etc/services", "vi", "htop"])
-async def test_nothing_is_typed_where_a_program_draws(
-    tools: Tools, ssh: Doors, program: str
-) -> None:
-    pane_id = await ssh.open("ssh", f"TERM=xterm {program}")
-    pane = await tools.engine.find(pane_id)
+async def test_nothing_is_typed_where_a_program_draws(tools: Tools, ssh: Doors) -> None:
+    for program in ("less /etc/services", "vi", "htop"):
+        pane_id = await ssh.open("ssh", f"TERM=xterm {program}")
 
-    assert "a program draws on the screen" in await refused(tools, pane_id)
-    assert not pane.keyboard.sent
+        assert "a program draws on the screen" in await refused(tools, pane_id), program
+        assert not (await tools.engine.find(pane_id)).keyboard.sent
 
 
-@pytest.mark.parametrize(
-    "asks", ["Password: ", "Enter passphrase for key '/x': ", "OTP code?", "Enter PEM pass phrase:"]
-)
-async def test_nothing_is_typed_where_a_secret_is_asked(
-    tools: Tools, ssh: Doors, asks: str
-) -> None:
-    pane_id = await ssh.open("ssh", f"read -rsp {shlex.quote(asks)} secret")
-    pane = await tools.engine.find(pane_id)
+async def test_nothing_is_typed_where_a_secret_is_asked(tools: Tools, ssh: Doors) -> None:
+    for asks in (
+        *("Password: ", "Enter passphrase for key '/x': "),
+        *("OTP code?", "Enter PEM pass phrase:"),
+    ):
+        pane_id = await ssh.open("ssh", f"read -rsp {shlex.quote(asks)} secret")
 
-    error = await refused(tools, pane_id)
-    assert f"something is asked there, not a command: {asks.strip()}" in error
-    assert not pane.keyboard.sent
+        error = await refused(tools, pane_id)
+        assert f"something is asked there, not a command: {asks.strip()}" in error
+        assert not (await tools.engine.find(pane_id)).keyboard.sent
 
 
 @PATIENTLY
@@ -292,37 +282,27 @@ async def test_run_that_seems_to_ask_returns(tools: Tools, ssh: Doors) -> None:
 
 
 @PATIENTLY
-async def test_second_run_is_refused_while_the_first_goes_on(tools: Tools, ssh: Doors) -> None:
+async def test_run_there_is_interrupted_by_a_key_told_the_size_and_ended_by_exit(
+    tools: Tools, ssh: Doors
+) -> None:
     pane_id = await ssh.open("ssh", "bash --norc")
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, tools, "echo on; sleep 60", pane_id)
+        answers = answers_to(tasks, run(tools, "echo on; sleep 60; echo no", pane_id))
         await tools.shows(pane_id, "\non")
-        assert "is busy: echo on; sleep 60" in await tools.error(
-            "run", command="true", pane_id=pane_id
-        )
+        busy = await tools.error("run", command="true", pane_id=pane_id)
+        assert "is busy: echo on; sleep 60" in busy
         await tools.send(pane_id, "C-c")
-    assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
-
-
-@PATIENTLY
-async def test_key_interrupts_what_runs_there(tools: Tools, ssh: Doors) -> None:
-    pane_id = await ssh.open("ssh", "bash --norc")
-    results: list[Any] = []
-
-    async def run_it() -> None:
-        results.append(await run(tools, "echo on; sleep 60; echo no", pane_id))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_it)
-        await tools.shows(pane_id, "\non")
-        await tools.send(pane_id, "C-c")
-    [(text, meta, _)] = results
+    [(text, meta, _)] = answers
     assert (text, meta["reason"], meta["exit_code"]) == ("on\n^C\n", "interrupted", 130)
 
+    async with anyio.create_task_group() as tasks:
+        sizes = answers_to(tasks, run(tools, "echo go''on; read -r line; stty size", pane_id))
+        await tools.shows(pane_id, "\ngoon")
+        await tools.call("send_keys", pane_id=pane_id, keys="", size="90x33")
+        await tools.send(pane_id, "go Enter")
+    [(text, meta, _)] = sizes
+    assert (text.splitlines()[-1], meta["exit_code"]) == ("33 90", 0)
 
-@PATIENTLY
-async def test_end_of_the_shell_there_is_an_answer(tools: Tools, ssh: Doors) -> None:
-    pane_id = await ssh.open("ssh", "bash --norc")
     text, meta, _ = await run(tools, "echo bye; exit 3", pane_id)
     assert (text.splitlines()[0], meta["reason"], meta["exit_code"]) == ("bye", "exited", 3)
 
@@ -385,14 +365,14 @@ async def test_two_doors_at_once(tools: Tools, ssh: Doors) -> None:
 
 
 @PATIENTLY
-@pytest.mark.parametrize("shell", ["bash --norc", "dash", "busybox sh"])
-async def test_shell_without_a_terminal(tools: Tools, ssh: Doors, shell: str) -> None:
-    pane_id = await tools.create(f"ssh -T build {shell}", env=ssh.env)
-    await tools.call("wait", pane_id=pane_id, idle_s=0.3)
-    for number in range(2):
-        text, meta, _ = await run(tools, f"echo {number}; cd /dev; (exit 3)", pane_id)
-        assert (text, meta["exit_code"]) == (f"{number}\n", 3)
-    assert (await run(tools, "pwd", pane_id))[0] == "/dev\n"
+async def test_shell_without_a_terminal(tools: Tools, ssh: Doors) -> None:
+    for shell in ("bash --norc", "dash", "busybox sh"):
+        pane_id = await tools.create(f"ssh -T build {shell}", env=ssh.env)
+        await tools.call("wait", pane_id=pane_id, idle_s=0.3)
+        for number in range(2):
+            text, meta, _ = await run(tools, f"echo {number}; cd /dev; (exit 3)", pane_id)
+            assert (text, meta["exit_code"]) == (f"{number}\n", 3)
+        assert (await run(tools, "pwd", pane_id))[0] == "/dev\n"
 
 
 async def test_nothing_is_typed_into_a_tmux_within(
@@ -460,23 +440,6 @@ async def test_slow_line(tools: Tools, doors: Doors) -> None:
         assert (text, meta["exit_code"]) == (f"{number}\n", 3)
     _, meta, _ = await run(tools, "sleep 60", pane_id, timeout_s=1.5)
     assert (meta["reason"], meta["exit_code"]) == ("timed_out", 130)
-
-
-@PATIENTLY
-async def test_size_changes_meanwhile(tools: Tools, ssh: Doors) -> None:
-    pane_id = await ssh.open("ssh", "bash --norc")
-    results: list[Any] = []
-
-    async def run_it() -> None:
-        results.append(await run(tools, "echo on; read -r line; stty size", pane_id))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_it)
-        await tools.shows(pane_id, "\non")
-        await tools.call("send_keys", pane_id=pane_id, keys="", size="90x33")
-        await tools.send(pane_id, "go Enter")
-    [(text, meta, _)] = results
-    assert (text.splitlines()[-1], meta["exit_code"]) == ("33 90", 0)
 
 
 @PATIENTLY

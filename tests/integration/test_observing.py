@@ -58,24 +58,6 @@ async def test_shell_is_at_rest_at_its_prompt(tools: Tools, shell: str) -> None:
     assert f"awaits {'input' if shell == 'dash' else 'keys'}" in status
 
 
-async def test_program_that_ends_is_told_with_all_it_printed(tools: Tools) -> None:
-    confirmation, text, status = await observe(
-        tools, "create_pane", command="echo one; echo two; exit 3", timeout_s=PATIENCE_S
-    )
-
-    assert confirmation == "Created pane 'debug-1' (id: debug-1)"
-    assert text == "one\ntwo\n"
-    assert status.startswith("[debug-1 exited with code 3 after ")
-
-
-async def test_server_that_has_started_is_at_rest(tools: Tools) -> None:
-    server = python("import time; print('listening', flush=True); time.sleep(60)")
-    _, text, status = await observe(tools, "create_pane", command=server, timeout_s=PATIENCE_S)
-
-    assert text == "listening\n"
-    assert "; at rest; " in status
-
-
 async def test_program_that_goes_on_printing_is_told_when_the_time_is_over(tools: Tools) -> None:
     busy = "while :; do echo tick; for ((n = 0; n < 10000; n++)); do :; done; done"
     _, text, status = await observe(tools, "create_pane", command=busy)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, SHELLS, Tools, eventually, run
+from support import PATIENCE_S, SHELLS, Tools, answers_to, eventually, run
 
 from tmux_debug_mcp.panes.keyboard import Keyboard
 from tmux_debug_mcp.vt.steps import Keystrokes
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_state_of_the_shell_stays(tools: Tools, shell: str) -> None:
+async def test_state_of_the_shell_stays_and_exit_is_an_answer(tools: Tools, shell: str) -> None:
     pane_id = await tools.create(SHELLS[shell])
     function = "function f; echo in f; end" if shell == "fish" else "f() { echo in f; }"
     for command in ("cd /dev", "export COLOUR=blue", function, "alias g='echo in g'"):
@@ -21,6 +21,13 @@ async def test_state_of_the_shell_stays(tools: Tools, shell: str) -> None:
 
     assert (await run(tools, "pwd; echo $COLOUR; f", pane_id))[0] == "/dev\nblue\nin f\n"
     assert (await run(tools, "g", pane_id))[0] == "in g\n"
+
+    text, meta, status = await run(tools, "echo bye; exit 3", pane_id)
+
+    # fish leaves the file and not the shell.
+    expected = ("running", "done") if shell == "fish" else ("exited", "exited")
+    assert (text, meta["exit_code"], meta["status"], meta["reason"]) == ("bye\n", 3, *expected)
+    assert ("exited with code 3" in status) == (shell != "fish")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -33,17 +40,6 @@ async def test_shell_is_used_the_moment_it_was_created(tools: Tools, shell: str)
         await tools.send(pane_id, keys, timeout_s=PATIENCE_S)
         screen = await tools.shows(pane_id, "\n23")
         assert screen.count("20 + 3") == 1, screen
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-async def test_exit_is_an_answer(tools: Tools, shell: str) -> None:
-    pane_id = await tools.create(SHELLS[shell])
-    text, meta, status = await run(tools, "echo bye; exit 3", pane_id)
-
-    # fish leaves the file and not the shell.
-    expected = ("running", "done") if shell == "fish" else ("exited", "exited")
-    assert (text, meta["exit_code"], meta["status"], meta["reason"]) == ("bye\n", 3, *expected)
-    assert ("exited with code 3" in status) == (shell != "fish")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -80,23 +76,9 @@ async def test_end_of_a_nested_shell_is_an_answer(tools: Tools, shell: str) -> N
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_interrupt_from_the_keyboard_ends_the_run_with_130(tools: Tools, shell: str) -> None:
-    pane_id = await tools.create(SHELLS[shell])
-
-    async def interrupt() -> None:
-        await tools.shows(pane_id, "\nbegun")
-        await tools.send(pane_id, "C-c")
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(interrupt)
-        _, meta, _ = await run(tools, "echo begun; sleep 60; echo not reached", pane_id)
-
-    assert (meta["exit_code"], meta["status"]) == (130, "running")
-    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
-
-
-@pytest.mark.parametrize("shell", ["bash", "dash", "zsh", "busybox", "fish"])
-async def test_command_that_reads_the_terminal_is_given_keys(tools: Tools, shell: str) -> None:
+async def test_command_that_reads_the_terminal_is_given_keys_and_c_c(
+    tools: Tools, shell: str
+) -> None:
     pane_id = await tools.create(SHELLS[shell])
 
     text, meta, status = await run(
@@ -110,7 +92,15 @@ async def test_command_that_reads_the_terminal_is_given_keys(tools: Tools, shell
     )
     assert text.startswith("Bob\nBOB\n")
     assert "; run ended with code 3; " in status
-    assert (await run(tools, "echo more", pane_id))[0] == "more\n"
+
+    async with anyio.create_task_group() as tasks:
+        answers = answers_to(tasks, run(tools, "echo begun; sleep 60; echo not reached", pane_id))
+        await tools.shows(pane_id, "\nbegun")
+        await tools.send(pane_id, "C-c")
+    [(_, meta, _)] = answers
+
+    assert (meta["exit_code"], meta["status"]) == (130, "running")
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
 
 
 async def test_without_a_pane_it_runs_in_one_of_its_own_that_stays(
@@ -126,16 +116,11 @@ async def test_without_a_pane_it_runs_in_one_of_its_own_that_stays(
 
 async def test_kill_of_the_pane_answers_the_run(tools: Tools) -> None:
     pane_id = await tools.create("bash --norc")
-    results = []
-
-    async def run_it() -> None:
-        results.append(await run(tools, "echo begun; sleep 60", pane_id))
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_it)
+        answers = answers_to(tasks, run(tools, "echo begun; sleep 60", pane_id))
         await tools.shows(pane_id, "\nbegun")
         await tools.blocks("kill_pane", pane_id=pane_id)
-    [(text, meta, _)] = results
+    [(text, meta, _)] = answers
 
     assert (text.splitlines()[0], meta["reason"], meta["status"]) == ("begun", "exited", "exited")
 
@@ -179,15 +164,11 @@ async def test_exit_codes_that_only_a_shell_has_are_told(
 
 
 async def test_death_of_tmux_answers_a_run_in_its_own_pane(tools: Tools) -> None:
-    results = []
-
-    async def run_it() -> None:
-        results.append(await run(tools, "echo begun; sleep 60"))
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_it)
+        answers = answers_to(tasks, run(tools, "echo begun; sleep 60"))
         await eventually(lambda: bool(tools.engine.panes))
         await tools.shows("debug-1", "begun")
         os.kill(tools.engine.panes[0].client.server_pid, signal.SIGKILL)
+    [(_, meta, _)] = answers
 
-    assert (results[0][1]["reason"], results[0][1].get("exit_code")) == ("exited", None)
+    assert (meta["reason"], meta.get("exit_code")) == ("exited", None)

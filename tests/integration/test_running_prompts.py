@@ -332,8 +332,7 @@ SHARING = {
 }
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("way", SHARING)
+@pytest.mark.parametrize(("shell", "way"), [*zip(SHELLS, itertools.cycle(SHARING), strict=False)])
 async def test_program_in_the_group_of_its_shell_gets_no_command(
     tools: Tools, tmp_path: Path, shell: str, way: str
 ) -> None:

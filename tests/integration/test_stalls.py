@@ -34,7 +34,7 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.steps import Keystrokes
 
-# Short enough that a stall of a second outlasts all of them.
+# Short enough that a stall outlasts all of them.
 QUICK_TIMES = {
     "prompt_s": 0.1,
     "take_s": 0.3,
@@ -42,7 +42,7 @@ QUICK_TIMES = {
     "mark_s": 0.1,
 }
 QUICK = with_times(**QUICK_TIMES)
-STALL_S = 1.0
+STALL_S = 0.5
 # A tmux that is frozen is given up after five of these.
 QUICK_TMUX = with_times(prompt_s=0.1, take_s=0.3, drain_s=0.1, wake_s=0.1)
 

@@ -79,9 +79,15 @@ async def test_append_newline_decides_whether_enter_is_pressed(tabs: Tabs, tab: 
     assert "typed-2\nmore" in await tabs.shows(tab, "typed-2\nmore")
 
 
-@pytest.mark.parametrize(
-    ("command", "append_newline", "typed"),
-    [
+async def test_answers_that_are_enter_or_end_with_it_arrive(
+    tabs: Tabs, tab: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "typed"
+    await tabs.json("start_process", window_id=tab, command=f"cat >{shlex.quote(str(file))}")
+    await tabs.shows_foreground(tab, "cat")
+    note = "It was typed into cat, which is in the foreground."
+    arrived = ""
+    for command, append_newline, typed in (
         ("", True, "\n"),
         ("\n", True, "\n"),
         ("\n", False, "\n"),
@@ -89,21 +95,14 @@ async def test_append_newline_decides_whether_enter_is_pressed(tabs: Tabs, tab: 
         ("yes\n", True, "yes\n"),
         ("yes\r\n", False, "yes\n"),
         ("one\n\n", False, "one\n\n"),
-    ],
-)
-async def test_answers_that_are_enter_or_end_with_it_arrive(
-    tabs: Tabs, tab: str, tmp_path: Path, command: str, typed: str, *, append_newline: bool
-) -> None:
-    file = tmp_path / "typed"
-    await tabs.json("start_process", window_id=tab, command=f"cat >{shlex.quote(str(file))}")
-    await tabs.shows_foreground(tab, "cat")
-
-    answer = await tabs.json(
-        "start_process", window_id=tab, command=command, append_newline=append_newline
-    )
-    assert answer == {"started": True, "note": "It was typed into cat, which is in the foreground."}
-    await tabs.json("start_process", window_id=tab, command="over")
-    await eventually(lambda: file.read_text() == f"{typed}over\n")
+    ):
+        answer = await tabs.json(
+            "start_process", window_id=tab, command=command, append_newline=append_newline
+        )
+        assert answer == {"started": True, "note": note}
+        await tabs.json("start_process", window_id=tab, command="over")
+        arrived += f"{typed}over\n"
+        await eventually(lambda: file.read_text() == arrived)  # noqa: B023
 
 
 async def test_key_alone_answers_a_program_that_reads_keys(tabs: Tabs, tab: str) -> None:
@@ -306,30 +305,26 @@ async def test_loop_of_the_shell_itself_is_stopped_by_c_c_alone(tabs: Tabs, tab:
     assert await tabs.output(tab, "echo alive") == "alive\n"
 
 
-LOOPS = {
-    "loop": "while :; do sleep 1000; done",
-    "list": "sleep 1000; sleep 1000; sleep 1000; echo end''ed",
-    "ignores C-c": "while :; do sh -c 'trap \"\" INT; exec sleep 1000'; done",
-}
+LOOPS = (
+    "while :; do sleep 1000; done",
+    "sleep 1000; sleep 1000; sleep 1000; echo end''ed",
+    "while :; do sh -c 'trap \"\" INT; exec sleep 1000'; done",  # which ignores C-c
+)
 
 
-@pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "dash", "busybox", "fish"])
-async def test_sigterm_stops_a_loop_or_list_of_programs(
-    tabs: Tabs, tab: str, shell: str, loop: str
-) -> None:
+async def test_sigterm_stops_a_loop_or_list_of_programs(tabs: Tabs, tab: str, shell: str) -> None:
     # Shells ignore it, and go on with the next program.
-    command = LOOPS[loop]
-    if shell == "fish":
-        command = command.replace(":; do", "true;").replace("done", "end")
     await tabs.json("start_process", window_id=tab, command=SHELLS[shell])
     await tabs.shows_foreground(tab, SHELLS[shell].split()[0])
-    await tabs.json("start_process", window_id=tab, command=command)
-    await tabs.shows_foreground(tab, "sleep")
+    for loop in LOOPS:
+        command = loop.replace(":; do", "true;").replace("done", "end") if shell == "fish" else loop
+        await tabs.json("start_process", window_id=tab, command=command)
+        await tabs.shows_foreground(tab, "sleep")
 
-    answer = await tabs.json("stop_process", window_id=tab, signal="SIGTERM")
-    assert answer == {"success": True}
-    assert await tabs.output(tab, "echo alive") == "alive\n"
+        answer = await tabs.json("stop_process", window_id=tab, signal="SIGTERM")
+        assert answer == {"success": True}, loop
+        assert await tabs.output(tab, "echo alive") == "alive\n"
     assert "ended" not in (await tabs.read(tab, strip_ansi=True))["content"]
 
 

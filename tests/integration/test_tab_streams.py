@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from support import Gate, eventually, run_of
 from toolsets import Tabs, open_tabs
 
@@ -49,20 +48,20 @@ async def test_clean_chunks_in_a_row_are_the_clean_log(tabs: Tabs, tab: str) -> 
         assert text.rstrip("\n").split("\n")[-32:] == clean.rstrip("\n").split("\n")[-32:]
 
 
-@pytest.mark.parametrize("max_bytes", [1, 10, 64, 100, 1000])
 async def test_clean_chunks_have_commands_and_not_what_was_typed_for_them(
-    tabs: Tabs, tab: str, max_bytes: int
+    tabs: Tabs, tab: str
 ) -> None:
     for command in ("echo first", "true", "echo second"):
         await tabs.execute(tab, command)
     await tabs.ends_with(tab, "true")
 
-    text, _ = await tabs.stream(tab, max_bytes=max_bytes, strip_ansi=True)
+    for max_bytes in (1, 10, 64, 100, 1000):
+        text, _ = await tabs.stream(tab, max_bytes=max_bytes, strip_ansi=True)
 
-    lines = text.split("\n")
-    commands = [line.partition("# ")[2] or line.partition("$ ")[2] for line in lines]
-    assert [one for one in commands if one][:3] == ["echo first", "true", "echo second"]
-    assert "tmux-debug-mcp" not in text
+        lines = text.split("\n")
+        commands = [line.partition("# ")[2] or line.partition("$ ")[2] for line in lines]
+        assert [one for one in commands if one][:3] == ["echo first", "true", "echo second"]
+        assert "tmux-debug-mcp" not in text
 
 
 async def test_smaller_offset_reads_again(tabs: Tabs, tab: str) -> None:
@@ -138,25 +137,26 @@ async def test_character_that_is_coming_is_held_back_and_one_that_never_came_is_
     assert chunk == {"chunk": "x\ufffd", "next_byte": size, "eof": True}
 
 
-@pytest.mark.parametrize("size", [10, 33, 100, 4096, 65_536])
 async def test_clean_streams_have_each_line_once_also_around_full_screen_programs(
-    tabs: Tabs, tab: str, gate: Gate, size: int
+    tabs: Tabs, tab: str, gate: Gate
 ) -> None:
     # Read while the program is on the screen, and after it. Chunks of any size come to an end.
     draw, leave = "printf '\\033[?1049h\\033[2J\\033[Hmenu'", "printf '\\033[?1049l'"
     command = f"seq 1001 1030; {draw}; cat {gate}; {leave}; seq 2001 2009"
     await tabs.json("start_process", window_id=tab, command=command)
     await tabs.shows(tab, "menu")
-    text, at = await tabs.stream(tab, max_bytes=size, strip_ansi=True)
+    sizes = (10, 33, 100, 4096, 65_536)
+    texts = [await tabs.stream(tab, max_bytes=size, strip_ansi=True) for size in sizes]
     await gate.open()
     await tabs.shows(tab, "\n2009\n")
-    more, _ = await tabs.stream(tab, at, max_bytes=size, strip_ansi=True)
+    for size, (text, at) in zip(sizes, texts, strict=True):
+        more, _ = await tabs.stream(tab, at, max_bytes=size, strip_ansi=True)
 
-    lines = (text + more).split("\n")
-    assert [line for line in lines if line.isdigit()] == [
-        *map(str, range(1001, 1031)),
-        *map(str, range(2001, 2010)),
-    ]
+        lines = (text + more).split("\n")
+        assert [line for line in lines if line.isdigit()] == [
+            *map(str, range(1001, 1031)),
+            *map(str, range(2001, 2010)),
+        ]
 
 
 async def test_streams_have_no_marks_of_ours_wherever_chunks_end(tabs: Tabs, tab: str) -> None:

@@ -1,8 +1,10 @@
 """What we make of a program's bytes is what tmux itself shows of them."""
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
 
+import anyio
 from support import Tools
 
 from tmux_debug_mcp.panes.capturing import capture
@@ -73,17 +75,34 @@ def garbage_in_a_region(seed: int) -> bytes:
 
 
 async def as_tmux_shows_it(
-    tools: Tools, data: bytes, directory: Path, columns: int = 200, rows: int = 50
+    tools: Tools, data: bytes, file: Path, columns: int = 200, rows: int = 50
 ) -> list[str]:
-    """Return all lines of a terminal that got these bytes."""
-    (directory / "data").write_bytes(data)
-    command = f"stty raw -echo; cat {directory}/data"
+    """Return all lines of a terminal that got these bytes, by way of a file."""
+    file.write_bytes(data)
+    command = f"stty raw -echo; cat {file}"
     pane = await tools.engine.create(NewPane(command, columns=columns, rows=rows))
-    pane_id = pane.id
-    await tools.exited(pane_id)
+    await tools.exited(pane.id)
     lines = (await capture(pane, 100_000)).split("\n")
-    await tools.blocks("kill_pane", pane_id=pane_id)
+    await tools.blocks("kill_pane", pane_id=pane.id)
     return comparable(lines)
+
+
+async def check_as_tmux_shows_it(
+    tools: Tools, outputs: Mapping[str, bytes], size: int, columns: int = 200, rows: int = 50
+) -> None:
+    """Check that outputs read as tmux shows them, at once and in pieces of a size."""
+    room = anyio.CapacityLimiter(8)
+
+    async def check(name: str, data: bytes) -> None:
+        async with room:
+            file = tools.engine.settings.cwd / name
+            expected = await as_tmux_shows_it(tools, data, file, columns, rows)
+        assert as_we_read_it(data, len(data), columns, rows) == expected, (name, data)
+        assert as_we_read_it(data, size, columns, rows) == expected, (name, data)
+
+    async with anyio.create_task_group() as tasks:
+        for name, data in outputs.items():
+            tasks.start_soon(check, name, data)
 
 
 def as_we_read_it(data: bytes, size: int, columns: int = 200, rows: int = 50) -> list[str]:
@@ -109,28 +128,16 @@ def test_corpus_is_a_hundred_real_programs_and_more() -> None:
     assert len({path.read_bytes() for path in CORPUS}) > 100
 
 
-async def test_output_of_real_programs_reads_as_tmux_shows_it(tools: Tools, tmp_path: Path) -> None:
-    for path in CORPUS:
-        # tmux clears the history, and we read on.
-        data = path.read_bytes().replace(b"\033[3J", b"")
-        expected = await as_tmux_shows_it(tools, data, tmp_path)
-        assert as_we_read_it(data, len(data)) == expected, path.stem
-        assert as_we_read_it(data, 7) == expected, path.stem
+async def test_output_of_real_programs_reads_as_tmux_shows_it(tools: Tools) -> None:
+    # tmux clears the history, and we read on.
+    outputs = {path.stem: path.read_bytes().replace(b"\033[3J", b"") for path in CORPUS}
+    await check_as_tmux_shows_it(tools, outputs, 7)
 
 
-async def test_output_that_goes_back_and_forth_reads_as_tmux_shows_it(
-    tools: Tools, tmp_path: Path
-) -> None:
-    for seed in range(30):
-        data = garbage(seed)
-        expected = await as_tmux_shows_it(tools, data, tmp_path)
-        assert as_we_read_it(data, len(data)) == expected, (seed, data)
-        assert as_we_read_it(data, 1) == expected, (seed, data)
+async def test_output_that_goes_back_and_forth_reads_as_tmux_shows_it(tools: Tools) -> None:
+    await check_as_tmux_shows_it(tools, {f"{seed}": garbage(seed) for seed in range(30)}, 1)
 
 
-async def test_regions_that_scroll_read_as_tmux_shows_them(tools: Tools, tmp_path: Path) -> None:
-    for seed in range(30):
-        data = garbage_in_a_region(seed)
-        expected = await as_tmux_shows_it(tools, data, tmp_path, 40, 8)
-        assert as_we_read_it(data, len(data), 40, 8) == expected, (seed, data)
-        assert as_we_read_it(data, 1, 40, 8) == expected, (seed, data)
+async def test_regions_that_scroll_read_as_tmux_shows_them(tools: Tools) -> None:
+    outputs = {f"{seed}": garbage_in_a_region(seed) for seed in range(30)}
+    await check_as_tmux_shows_it(tools, outputs, 1, 40, 8)

@@ -105,22 +105,20 @@ async def test_more_lines_than_tmux_can_count_are_all_lines(tabs: Tabs, user: Us
         assert not result["truncated"]
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "dash"])
-async def test_process_is_stopped_and_the_shell_stays(
-    tabs: Tabs, user: User, shell: str, how: str
-) -> None:
+async def test_process_is_stopped_and_the_shell_stays(tabs: Tabs, user: User, shell: str) -> None:
     tab = await shell_tab(tabs, user, shell)
-    idle = await tabs.json("stop_process", window_id=tab, signal=how)
-    assert idle == {
-        "success": False,
-        "note": "Not stopped: nothing runs there: the shell has the terminal.",
-    }
-    await tabs.json("start_process", window_id=tab, command="echo up; sleep 60")
-    await tabs.shows(tab, "\nup")
-    assert await tabs.json("stop_process", window_id=tab, signal=how) == {"success": True}
-    await tabs.json("start_process", window_id=tab, command="echo still $((40 + 2))")
-    await tabs.shows(tab, "\nstill 42")
+    for how in ("SIGINT", "SIGTERM"):
+        idle = await tabs.json("stop_process", window_id=tab, signal=how)
+        assert idle == {
+            "success": False,
+            "note": "Not stopped: nothing runs there: the shell has the terminal.",
+        }
+        await tabs.json("start_process", window_id=tab, command=f"echo up {how}; sleep 60")
+        await tabs.shows(tab, f"\nup {how}")
+        assert await tabs.json("stop_process", window_id=tab, signal=how) == {"success": True}
+        await tabs.json("start_process", window_id=tab, command=f"echo still $((40 + 2)) {how}")
+        await tabs.shows(tab, f"\nstill 42 {how}")
 
 
 async def test_what_follows_in_a_list_is_stopped_too(tabs: Tabs, user: User) -> None:

@@ -119,15 +119,6 @@ async def test_pattern_in_the_last_line_of_a_dying_program_matches(
     assert meta["reason"] == "matched"
 
 
-async def test_wait_without_conditions_is_for_the_end(tools: Tools, gate: Gate) -> None:
-    pane_id = await tools.create(f"cat {gate}; echo done")
-    async with waiting(tools, pane_id) as results:
-        await gate.open()
-    [(text, meta, _)] = results
-
-    assert (text, meta["reason"]) == ("done\n", "exited")
-
-
 async def test_kill_of_the_shell_itself_ends_the_wait(tools: Tools) -> None:
     pane_id = await tools.create("sleep 60")
     process = tools.engine.panes[0].leader.pid
@@ -139,24 +130,21 @@ async def test_kill_of_the_shell_itself_ends_the_wait(tools: Tools) -> None:
     assert meta["signal"] == "SIGKILL"
 
 
-async def test_stop_pattern_ends_the_wait_where_it_comes_first(tools: Tools) -> None:
+async def test_each_end_of_a_wait_has_its_words(tools: Tools) -> None:
     pane_id = await tools.create("echo error: no port; echo ready; sleep 60")
-    _, meta, status = await wait(tools, pane_id, pattern="ready", stop_pattern="error|panic")
+    await tools.shows(pane_id, "ready")
+    for arguments, reason, words in (
+        ({"pattern": "ready", "stop_pattern": "error|panic"}, "stopped", "stop pattern matched"),
+        ({"pattern": "error", "stop_pattern": "ready"}, "matched", "matched"),
+        ({"idle_s": 0.5}, "idle", "idle for 0.5 s"),
+        ({"pattern": "never", "timeout_s": 0.2}, "timed_out", "timed out after 0.2 s"),
+        ({"pattern": "ready", "timeout_s": 0}, "matched", "matched"),
+        ({"pattern": "never", "timeout_s": 0}, "timed_out", "timed out after 0 s"),
+    ):
+        text, meta, status = await wait(tools, pane_id, since=0, **arguments)
 
-    assert meta["reason"] == "stopped"
-    assert "; stop pattern matched; " in status
-    assert (await wait(tools, pane_id, pattern="error", stop_pattern="ready"))[1][
-        "reason"
-    ] == "matched"
-
-
-async def test_quiet_for_so_long_is_idle(tools: Tools) -> None:
-    pane_id = await tools.create("seq 5; sleep 60")
-    await tools.shows(pane_id, "5")
-    text, meta, status = await wait(tools, pane_id, idle_s=0.5)
-
-    assert (text, meta["reason"]) == ("1\n2\n3\n4\n5\n", "idle")
-    assert "; idle for 0.5 s; " in status
+        assert (text, meta["reason"]) == ("error: no port\nready\n", reason)
+        assert f"; {words}" in status
     [pane] = tools.engine.panes
     assert pane.clock.now() - pane.log.grew_at() >= 0.5
 
@@ -170,23 +158,6 @@ async def test_keys_that_were_sent_begin_the_quiet_anew(tools: Tools) -> None:
     assert (await wait(tools, pane_id, idle_s=0.5))[1]["reason"] == "idle"
     assert pane.keyboard.last_sent is not None
     assert time.monotonic() - pane.keyboard.last_sent.at >= 0.5
-
-
-async def test_timeout_returns_what_there_is(tools: Tools) -> None:
-    pane_id = await tools.create("echo so far; sleep 60")
-    await tools.shows(pane_id, "so far")
-    text, meta, status = await wait(tools, pane_id, pattern="never", timeout_s=0.2)
-
-    assert (text, meta["reason"]) == ("so far\n", "timed_out")
-    assert "; timed out after 0.2 s; " in status
-
-
-async def test_timeout_zero_looks_at_once(tools: Tools) -> None:
-    pane_id = await tools.create("echo ready; sleep 60")
-    await tools.shows(pane_id, "ready")
-
-    assert (await wait(tools, pane_id, pattern="ready", timeout_s=0))[1]["reason"] == "matched"
-    assert (await wait(tools, pane_id, pattern="never", timeout_s=0))[1]["reason"] == "timed_out"
 
 
 async def test_timeout_zero_finds_what_the_screen_shows_before_the_log_has_it(

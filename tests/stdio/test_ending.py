@@ -31,10 +31,10 @@ FLOOD = "yes"
 
 def fill(server: Server, *more: str) -> None:
     """Create panes of all kinds, and those of some more commands that print without end."""
-    for command in MIXTURE:
-        server.text("create_pane", command=command)
-    for command in (DRIP, *more):
-        server.text("create_pane", command=command, wait_for="^(y|100)$")
+    calls: list[dict[str, str]] = [{"command": command} for command in MIXTURE]
+    calls += [{"command": command, "wait_for": "^(y|100)$"} for command in (DRIP, *more)]
+    numbers = [server.send("tools/call", name="tmux_create_pane", arguments=call) for call in calls]
+    assert sorted(server.read()["id"] for _ in numbers) == numbers
 
 
 def left(census: str, pid: int) -> list[str]:

@@ -4,6 +4,7 @@ Whatever comes of the call is right or a sentence, the server works afterwards, 
 """
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -17,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nursery import Nursery
 from support import ask_until
-from wire import Server, connected
+from wire import Server
 
 from tmux_debug_mcp.linux import processes
 
@@ -48,8 +50,8 @@ CALLS: Mapping[str, tuple[Mapping[str, Any], Callable[[Any], bool]]] = {
     "list_panes": ({}, lambda result: '"id"' in shown(result) or "No active" in shown(result)),
 }
 VICTIMS = ("supervisor", "client", "tmux", "writer", "leader", "program")
-# When, after the call has been sent. A call takes some milliseconds.
-DELAYS_S = (0.0, 0.004)
+# What, and when after the call has been sent. A call takes some milliseconds.
+FAULTS = tuple(itertools.product((signal.SIGKILL, signal.SIGSTOP), (0.0, 0.004)))
 STOP = [sys.executable, "-c", "from tmux_debug_mcp.command.main import main; main()", "stop"]
 # A part that is slowed down runs for a tenth of the time.
 RUNS_S, STOPS_S = 0.001, 0.009
@@ -118,17 +120,22 @@ def slowed(pid: int) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize("tool", CALLS)
+def target(tool: str, pane: str) -> dict[str, str]:
+    """Return the argument that names the pane, for tools that take it."""
+    return {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
+
+
 @pytest.mark.parametrize("victim", VICTIMS)
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_fault_amid_a_call(server: Server, tool: str, victim: str, fault: signal.Signals) -> None:
-    arguments, _ = CALLS[tool]
-    for delay_s in DELAYS_S:
+def test_fault_amid_a_call(server: Server, victim: str) -> None:
+    # Pairs, not the product: each tool and each victim has each fault at each moment.
+    for number, (tool, (arguments, _)) in enumerate(CALLS.items(), VICTIMS.index(victim)):
+        fault, delay_s = FAULTS[number % len(FAULTS)]
         pane = open_shell(server)
         pid = pid_of(server, victim, pane)
-        on = {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
 
-        number = server.send("tools/call", name=f"tmux_{tool}", arguments={**arguments, **on})
+        sent = server.send(
+            "tools/call", name=f"tmux_{tool}", arguments={**arguments, **target(tool, pane)}
+        )
         time.sleep(delay_s)
         with contextlib.suppress(ProcessLookupError):  # the call has ended it
             os.kill(pid, fault)
@@ -136,25 +143,23 @@ def test_fault_amid_a_call(server: Server, tool: str, victim: str, fault: signal
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
-        assert message["id"] == number
+        assert message["id"] == sent
         check_right(tool, message["result"])
         check_works(server)
     server.finish()
 
 
-@pytest.mark.parametrize("tool", CALLS)
 @pytest.mark.parametrize("victim", ["server", *VICTIMS])
-def test_slow_part_makes_no_call_wrong(server: Server, tool: str, victim: str) -> None:
-    arguments, _ = CALLS[tool]
-    pane = open_shell(server)
-    on = {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
-    with slowed(pid_of(server, victim, pane)):
-        result = server.call(tool, **{**arguments, **on})
+def test_slow_part_makes_no_call_wrong(server: Server, victim: str) -> None:
+    for tool, (arguments, _) in CALLS.items():
+        pane = open_shell(server)
+        with slowed(pid_of(server, victim, pane)):
+            result = server.call(tool, **{**arguments, **target(tool, pane)})
 
-    # A shell that is stopped is not at its prompt.
-    assert victim == "program" or not result.get("isError"), result
-    check_right(tool, result)
-    check_works(server)
+        # A shell that is stopped is not at its prompt.
+        assert victim == "program" or not result.get("isError"), result
+        check_right(tool, result)
+        check_works(server)
     server.finish()
 
 
@@ -180,24 +185,31 @@ def check_works(server: Server) -> None:
     assert shown(result) == "alive\n"
 
 
-@pytest.mark.parametrize("tool", CALLS)
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_fault_of_a_client_of_a_detached_server_harms_no_other(
-    tool: str, fault: signal.Signals, short_path: Path
+    nursery: Nursery, environment: dict[str, str], short_path: Path
 ) -> None:
-    env = os.environ | {"XDG_RUNTIME_DIR": str(short_path)}
-    victim, other = (connected(env, str(short_path)) for _ in range(2))
-    pane = open_shell(victim)
-    arguments, _ = CALLS[tool]
-    on = {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
+    env = environment | {"XDG_RUNTIME_DIR": str(short_path)}
+    words = ["--keep", "10m"]
 
-    victim.send("tools/call", name=f"tmux_{tool}", arguments={**arguments, **on})
-    victim.process.send_signal(fault)
-    check_works(other)
-    check_right("list_panes", other.call("list_panes"))
+    def connected() -> Server:
+        process = nursery.start("tmux-debug-mcp", words, env=env, cwd=short_path, has_input=True)
+        return Server(process=process).start()
 
-    victim.process.kill()
-    victim.finish()
+    other = connected()
+    for tool, fault in itertools.product(CALLS, (signal.SIGKILL, signal.SIGSTOP)):
+        victim = connected()
+        pane = open_shell(victim)
+        arguments, _ = CALLS[tool]
+
+        victim.send(
+            "tools/call", name=f"tmux_{tool}", arguments={**arguments, **target(tool, pane)}
+        )
+        victim.process.send_signal(fault)
+        check_works(other)
+        check_right("list_panes", other.call("list_panes"))
+
+        victim.process.kill()
+        victim.finish()
     other.finish()
     subprocess.run(STOP, env=env, cwd=short_path, check=True)
 

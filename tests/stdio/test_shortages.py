@@ -18,7 +18,7 @@ import pytest
 from support import run_directories
 from wire import SERVER, Server
 
-from .test_faults import CALLS, check_right, check_works, open_shell, pid_of, shown
+from .test_faults import CALLS, check_right, check_works, open_shell, pid_of, shown, target
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -92,17 +92,15 @@ SHORTAGES: dict[str, Shortage] = {
 }
 
 
-@pytest.mark.parametrize("tool", CALLS)
 @pytest.mark.parametrize("what", SHORTAGES)
-def test_shortage_makes_no_call_wrong(server: Server, tool: str, what: str) -> None:
-    arguments, _ = CALLS[tool]
-    pane = open_shell(server)
-    on = {} if tool in ("create_pane", "list_panes") else {"pane_id": pane}
-    with SHORTAGES[what](server, pane):
-        result = server.call(tool, **{**arguments, **on})
+def test_shortage_makes_no_call_wrong(server: Server, what: str) -> None:
+    for tool, (arguments, _) in CALLS.items():
+        pane = open_shell(server)
+        with SHORTAGES[what](server, pane):
+            result = server.call(tool, **{**arguments, **target(tool, pane)})
 
-    check_right(tool, result)
-    check_works(server)
+        check_right(tool, result)
+        check_works(server)
     server.finish()
 
 

@@ -51,7 +51,6 @@ while True:
     time.sleep(0.01)
 """
 _HISTORY_LINES = 50_000
-_LOG_BYTES = 16 << 20
 # An event loop with the terminal and a pipe of its own, which answers each key.
 _LOOP = """
 import os, select, tty
@@ -191,12 +190,12 @@ def measure_calls(
     bare.finish()
 
 
-def measure_growth(figures: Figures, rounds: int, panes: int) -> None:
+def measure_growth(figures: Figures, rounds: int, panes: int, log_mb: int) -> None:
     """Measure calls of a server with one pane, and with many, on a full history and a full log."""
     server = started()
     server.text("create_pane", command="bash --norc", name="empty")
     _measure_grown(figures, rounds, server, "empty", "empty")
-    fill = f"yes | head -c {_LOG_BYTES}; seq {_HISTORY_LINES}; exec bash --norc"
+    fill = f"yes | head -c {log_mb << 20}; seq {_HISTORY_LINES}; exec bash --norc"
     server.call("create_pane", command=fill, name="full", wait_for=f"^{_HISTORY_LINES}", show="no")
     for number in range(panes - 2):
         create(server, f"pane-{number}")
@@ -491,6 +490,9 @@ def main() -> int:
     parser.add_argument(
         "--panes", type=int, default=400, metavar="N", help="how many panes are many (default 400)"
     )
+    parser.add_argument(
+        "--log", type=int, default=16, metavar="MB", help="how long a log is long (default 16 MB)"
+    )
     parser.add_argument("--no-stories", action="store_true", help="leave out the stories")
     parser.add_argument(
         "--work", default="", metavar="REGEX", help="what work to measure (default all)"
@@ -523,7 +525,7 @@ def main() -> int:
         finally:
             subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
     measure_busy(figures, options.share)
-    measure_growth(figures, options.cold, options.panes)
+    measure_growth(figures, options.cold, options.panes, options.log)
     peers = dict(options.peer)
     measure_cold(figures, options.cold, options.gap, peers)
     measure_terminals(figures, options.work)
