@@ -23,7 +23,9 @@ from tmux_debug_mcp.linux import processes
 OTHERS = {"ksh": "ksh", "mksh": "mksh"}
 ELSEWHERE = {**SHELLS, **{name: shell for name, shell in OTHERS.items() if shutil.which(name)}}
 # A busy machine may take its time.
-PATIENTLY = with_times(answer_elsewhere_s=PATIENCE_S, seems_to_ask_s=PATIENCE_S)
+PATIENTLY = with_times(
+    answer_elsewhere_s=PATIENCE_S, seems_to_ask_s=PATIENCE_S, prompt_s=PATIENCE_S
+)
 PYTHON = shlex.quote(sys.executable)
 RELAY = Path(__file__).parent.parent / "relay.py"
 
@@ -267,6 +269,17 @@ async def test_what_is_seen_to_be_no_shell_gets_nothing(tools: Tools, doors: Doo
 
     assert "python3" in await refused(tools, pane_id)
     assert not pane.keyboard.sent
+
+
+@PATIENTLY
+async def test_keys_after_a_run_wait_for_the_prompt(tools: Tools, doors: Doors) -> None:
+    """Which dash would print in front of their output."""
+    pane_id = await doors.open("script", "PS1='$(sleep 0.5)> ' dash")
+    await run(tools, "true", pane_id)
+
+    answer = await tools.send(pane_id, "echo '['now] Enter", wait_for=r"^\[now")
+
+    assert "; matched; " in answer[-1], answer
 
 
 async def test_run_that_seems_to_ask_returns(tools: Tools, ssh: Doors) -> None:

@@ -2,10 +2,16 @@
 
 import math
 
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.vt.sequences import INVISIBLE, STRING
+
 from .looking.activity import prompting_shell
 from .pane import Pane
 from .shells.dialects import Shell, foreground_shell
 from .watching import Later, Moment, Need, until
+
+# Prompts are shorter, including the sequences that draw them.
+MAX_PROMPT_BYTES = 4096
 
 
 class AtPrompt:
@@ -94,3 +100,10 @@ async def prompt(rule: AtPrompt, most_s: float = math.inf, *, is_sure: bool = Tr
         return None
     terminal.known_shells.add(found.start)
     return found
+
+
+def is_within_line(log: Log, start: int) -> bool:
+    """Tell whether output since a cursor ends within a line, as a prompt does."""
+    tail_start = max(start, log.kept_from, log.size - MAX_PROMPT_BYTES)
+    tail = log.read(tail_start, log.size - tail_start).decode(errors="replace")
+    return INVISIBLE.sub("", STRING.sub("", tail))[-1:] not in ("", "\r", "\n")

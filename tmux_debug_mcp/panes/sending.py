@@ -30,7 +30,8 @@ from .keyboard import SentStep
 from .looking.activity import Activity, Awaits, Snapshot, WaitKind, prompting_shell
 from .observing import Observation, rows_now, since_cursor
 from .pane import Pane
-from .prompts import AtPrompt, prompt
+from .prompts import AtPrompt, is_within_line, prompt
+from .shells.jobs import TypedJob
 from .watching import Moment, Need, until
 
 # Cursor to the first column of the first row, then erase the display. Source: ECMA-48, CUP and ED.
@@ -169,12 +170,26 @@ async def _wait_for_prompt(pane: Pane, step: Keystrokes, timeout_s: float) -> No
     rule = AtPrompt(pane, times.prompt_soon_s, min(times.starting_s, timeout_s))
     if await prompt(rule, max(timeout_s, least_s), is_sure=False):
         await pane.drain_prompt()
+    elif isinstance(pane.jobs.last, TypedJob):
+        await _wait_for_prompt_after(pane, pane.jobs.last)
     # Keys that another call presses right after text must not look pasted, either.
     last = pane.keyboard.last_sent
     rest_s = times.paste_s - terminal.typed_s
     is_key = last is not None and bool(last.texts) and not step.text
     if is_key and rest_s > 0 and has_text_box(terminal.look().snapshot):
         await pane.clock.sleep(rest_s)
+
+
+async def _wait_for_prompt_after(pane: Pane, job: TypedJob) -> None:
+    """Wait for the prompt of a shell elsewhere after a job, if nothing was typed since then."""
+    last, end = pane.keyboard.last_sent, job.end
+    if last is None or last.number != job.sent or end is None:
+        return
+
+    def is_prompted(moment: Moment) -> bool | None:
+        return moment.ending is not None or is_within_line(pane.log, end) or None
+
+    await until(pane, is_prompted, pane.clock.now() + pane.clock.times.prompt_s)
 
 
 async def _send_one(

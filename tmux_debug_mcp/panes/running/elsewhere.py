@@ -28,6 +28,7 @@ from tmux_debug_mcp.panes.keyboard import SentStep
 from tmux_debug_mcp.panes.looking.activity import Awaits, Snapshot, awaited
 from tmux_debug_mcp.panes.looking.snapshot import RELAYS
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.prompts import MAX_PROMPT_BYTES
 from tmux_debug_mcp.panes.shells.dialects import (
     BASH_ELSEWHERE,
     DIALECTS,
@@ -46,7 +47,6 @@ from tmux_debug_mcp.panes.shells.dialects import (
 )
 from tmux_debug_mcp.panes.shells.jobs import Door, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
-from tmux_debug_mcp.vt.sequences import INVISIBLE, STRING
 from tmux_debug_mcp.vt.steps import Keystrokes, pressed
 
 # A last line that asks for a secret, which no question of ours may answer.
@@ -59,8 +59,6 @@ _ANSWER = r"\033\]7777;@nonce@;(\d|\\{1,2})\a"
 _FISH = "\\"
 # An answer comes after the echo of the question, and maybe messages of the shell.
 _MAX_ANSWER_BYTES = 1 << 16
-# Prompts are shorter, including the sequences that draw them.
-MAX_PROMPT_BYTES = 4096
 # Errors show so much of the last line.
 _MAX_SHOWN_CHARACTERS = 100
 
@@ -130,13 +128,6 @@ def opens_at(moment: Moment, job: Job, sent: SentStep | None, times: Times) -> f
     # A program that passes on what was printed isn't seen to wait for keys.
     is_relay = processes.program(snapshot.pid) in RELAYS
     return moment.now + times.poll_s if is_relay else math.inf
-
-
-def is_within_line(log: Log, start: int) -> bool:
-    """Tell whether output since a cursor ends within a line, as a prompt does."""
-    tail_start = max(start, log.kept_from, log.size - MAX_PROMPT_BYTES)
-    tail = log.read(tail_start, log.size - tail_start).decode(errors="replace")
-    return INVISIBLE.sub("", STRING.sub("", tail))[-1:] not in ("", "\r", "\n")
 
 
 async def give_elsewhere(

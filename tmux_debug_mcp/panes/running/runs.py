@@ -36,12 +36,13 @@ from tmux_debug_mcp.logs.reading import may_be_answered
 from tmux_debug_mcp.panes.looking.activity import Activity, Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.prompts import MAX_PROMPT_BYTES, is_within_line
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.shells.dialects import syntax_error
 from tmux_debug_mcp.panes.shells.jobs import Door, FileJob, Job, TypedJob
 from tmux_debug_mcp.panes.watching import Later, Moment, Need, until
 
-from .elsewhere import MAX_PROMPT_BYTES, door_of, give_elsewhere, is_within_line, leads_to
+from .elsewhere import door_of, give_elsewhere, leads_to
 from .giving import (
     MAX_INTERRUPTS,
     at_empty_prompt,
