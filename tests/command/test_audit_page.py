@@ -39,12 +39,16 @@ PAINTED = """() => new Promise((resolve) => requestAnimationFrame(() => {
 # and its right end.
 NOTE_TEXTS = """() => {
   const pen = CanvasRenderingContext2D.prototype;
-  const { fillText } = pen;
+  const { clearRect, fillText } = pen;
   window.noted = [];
+  pen.clearRect = function (...box) {  // each drawing begins so
+    window.noted = [];
+    clearRect.apply(this, box);
+  };
   pen.fillText = function (text, x, y) {
     const seen = this.getTransform().transformPoint({ x, y }).y;
     if (seen > 0 && seen < this.canvas.height) {
-      noted.push([text, x, x + this.measureText(text).width]);
+      window.noted.push([text, x, x + this.measureText(text).width]);
     }
     fillText.call(this, text, x, y);
   };
