@@ -23,9 +23,9 @@ from tmux_debug_mcp.linux import processes
 OTHERS = {"ksh": "ksh", "mksh": "mksh"}
 ELSEWHERE = {**SHELLS, **{name: shell for name, shell in OTHERS.items() if shutil.which(name)}}
 # A busy machine may take its time.
-PATIENTLY = with_times(
-    answer_elsewhere_s=PATIENCE_S, seems_to_ask_s=PATIENCE_S, prompt_s=PATIENCE_S
-)
+PATIENTLY = with_times(answer_elsewhere_s=PATIENCE_S, seems_to_ask_s=PATIENCE_S)
+# Keys after a run wait for its prompt, too.
+PROMPTED = with_times(answer_elsewhere_s=PATIENCE_S, seems_to_ask_s=PATIENCE_S, prompt_s=PATIENCE_S)
 PYTHON = shlex.quote(sys.executable)
 RELAY = Path(__file__).parent.parent / "relay.py"
 
@@ -167,7 +167,7 @@ async def may_be_strict(tools: Tools, pane_id: str, shell: str) -> None:
     assert (meta["reason"], meta["exit_code"]) == ("exited", 1)
 
 
-@PATIENTLY
+@PROMPTED
 @pytest.mark.parametrize("shell", ELSEWHERE)
 async def test_shell_elsewhere_behaves_as_at_home(tools: Tools, doors: Doors, shell: str) -> None:
     pane_id = await doors.open("script", ELSEWHERE[shell])
@@ -271,7 +271,7 @@ async def test_what_is_seen_to_be_no_shell_gets_nothing(tools: Tools, doors: Doo
     assert not pane.keyboard.sent
 
 
-@PATIENTLY
+@PROMPTED
 async def test_keys_after_a_run_wait_for_the_prompt(tools: Tools, doors: Doors) -> None:
     """Which dash would print in front of their output."""
     pane_id = await doors.open("script", "PS1='$(sleep 0.5)> ' dash")
