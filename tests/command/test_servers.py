@@ -636,6 +636,18 @@ def test_signal_removes_the_socket(shell: Shell, launch: Callable[..., Server]) 
         assert shell.left() == []
 
 
+def test_directory_is_removed_while_somebody_looks_at_open_files(short_path: Path) -> None:
+    path = short_path / "server"
+    listening = listener.Listener(str(path))
+    # As long as somebody reads /proc/PID/fd, closing a descriptor does not unlock.
+    looked_at = os.dup(listening._lock)
+
+    listening.close()
+
+    assert not path.exists()
+    os.close(looked_at)
+
+
 def test_socket_of_a_killed_server_is_passed_over_and_removed_by_the_next(
     shell: Shell, launch: Callable[..., Server]
 ) -> None:

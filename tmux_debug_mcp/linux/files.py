@@ -154,17 +154,26 @@ def is_unheld(directory: str) -> bool:
 def remove_unheld(directory: str) -> None:
     """Remove a directory and everything in it, unless somebody holds it or it is missing.
 
-    A directory that has taken its place meanwhile stays: the lock is on the old directory, which we
-    empty, and the new one is not empty.
+    A directory that has taken its place meanwhile stays.
     """
     with contextlib.suppress(OSError):
         root = os.open(directory, _OPEN_DIRECTORY)
         try:
             fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _empty(root)
-            os.rmdir(directory)
+            remove_locked(directory, root)
         finally:
             os.close(root)
+
+
+def remove_locked(directory: str, root: int) -> None:
+    """Remove a directory and everything in it, given the descriptor of it that we have locked.
+
+    A directory that has taken its place meanwhile stays: we empty the locked one, and the new one
+    is not empty.
+    """
+    with contextlib.suppress(OSError):
+        _empty(root)
+        os.rmdir(directory)
 
 
 def remove(directory: str) -> None:

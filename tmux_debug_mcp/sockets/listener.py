@@ -368,8 +368,8 @@ class Listener:
     def close(self) -> None:
         """Close the socket and remove the directory; one that has taken its place stays."""
         self._socket.close()
+        files.remove_locked(self.directory, self._lock)
         os.close(self._lock)
-        files.remove_unheld(self.directory)
 
     async def serve(self, answer: Answer) -> None:
         """Serve callers until cancelled, each in a separate task.
