@@ -55,7 +55,7 @@ def test_new_version_of_the_same_length_and_second_is_not_taken_from_a_cache(
     module = tmp_path / "module.py"
     monkeypatch.setattr(releases, "MODULE", module)
     printed = []
-    for version in ("0.1.0", "0.2.0"):
+    for version in ("0.2.0", "0.3.0"):
         module.write_text(f'__version__ = "{version}"')
         os.utime(module, (0, 0))
         releases._change(module, lambda text: text)
@@ -65,15 +65,15 @@ def test_new_version_of_the_same_length_and_second_is_not_taken_from_a_cache(
         env.pop("PYTHONDONTWRITEBYTECODE", None)
         printed.append(subprocess.check_output(command, cwd=tmp_path, env=env, text=True))
 
-    assert printed == ["0.1.0\n", "0.2.0\n"]
+    assert printed == ["0.2.0\n", "0.3.0\n"]
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         ([], "usage: ./dev release VERSION [ADDRESS]"),
-        (["0.1.0"], "dev: The first release needs the repository's address as well: "),
-        (["0.3.0", ADDRESS], "dev: CHANGELOG.md has nothing to release: "),
+        (["0.2.0"], "dev: The first release needs the repository's address as well: "),
+        (["0.4.0", ADDRESS], "dev: CHANGELOG.md has nothing to release: "),
     ],
 )
 def test_what_can_not_be_released_changes_nothing(
@@ -89,8 +89,8 @@ def test_what_can_not_be_released_changes_nothing(
 @pytest.mark.parametrize(
     ("version", "address", "error"),
     [
-        ("1", "", "'1' is not a version. Give one like 0.1.0."),
-        ("0.1.0", "github.com/x/y", "'github.com/x/y' is not an address like https://"),
+        ("1", "", "'1' is not a version. Give one like 0.2.0."),
+        ("0.2.0", "github.com/x/y", "'github.com/x/y' is not an address like https://"),
     ],
 )
 def test_what_is_no_version_and_no_address_is_told(version: str, address: str, error: str) -> None:
@@ -100,7 +100,7 @@ def test_what_is_no_version_and_no_address_is_told(version: str, address: str, e
 
 def test_changes_that_are_not_committed_are_refused(clone: Path) -> None:
     (clone / "README.md").write_text("x")
-    done = release(clone, "0.1.0", ADDRESS)
+    done = release(clone, "0.2.0", ADDRESS)
 
     assert done.stderr == ("dev: There are changes that are not committed. Commit or stash them.\n")
     assert (clone / "README.md").read_text() == "x"
@@ -108,33 +108,33 @@ def test_changes_that_are_not_committed_are_refused(clone: Path) -> None:
 
 
 def test_release_is_built_of_a_version_and_an_address(clone: Path) -> None:
-    done = release(clone, "0.1.0", ADDRESS)
+    done = release(clone, "0.2.0", ADDRESS)
 
     assert (done.returncode, done.stderr) == (0, "")
-    wheel, sdist = "tmux_debug_mcp-0.1.0-py3-none-any.whl", "tmux_debug_mcp-0.1.0.tar.gz"
+    wheel, sdist = "tmux_debug_mcp-0.2.0-py3-none-any.whl", "tmux_debug_mcp-0.2.0.tar.gz"
     assert done.stdout.startswith(f"dist has {wheel} and {sdist}.\n")
     entry = json.loads((clone / "server.json").read_text())
     assert entry["name"] == "io.github.somebody/tmux-debug-mcp"
     changelog_file = clone / "CHANGELOG.md"
-    assert re.search(r"\n## \[0\.1\.0\] - \d{4}-\d\d-\d\d\n", changelog_file.read_text())
+    assert re.search(r"\n## \[0\.2\.0\] - \d{4}-\d\d-\d\d\n", changelog_file.read_text())
     with tarfile.open(clone / "dist" / sdist) as archive:
-        changelog = archive.extractfile("tmux_debug_mcp-0.1.0/CHANGELOG.md")
+        changelog = archive.extractfile("tmux_debug_mcp-0.2.0/CHANGELOG.md")
         assert changelog
         assert b"Unreleased" not in changelog.read()
 
     # The next one knows the address.
     commit(clone)
     shutil.rmtree(clone / "dist")
-    refused = release(clone, "0.2.0")
+    refused = release(clone, "0.3.0")
     assert refused.stderr == (
         "dev: CHANGELOG.md has nothing to release: begin a section with "
-        "'## [0.2.0] - Unreleased'.\n"
+        "'## [0.3.0] - Unreleased'.\n"
     )
     assert git(clone, "status", "--porcelain") == ""
-    new = "## [0.2.0] - Unreleased\n\n- New.\n\n## [0.1.0]"
-    changelog_file.write_text(changelog_file.read_text().replace("## [0.1.0]", new))
+    new = "## [0.3.0] - Unreleased\n\n- New.\n\n## [0.2.0]"
+    changelog_file.write_text(changelog_file.read_text().replace("## [0.2.0]", new))
     commit(clone)
-    assert release(clone, "0.2.0").returncode == 0
+    assert release(clone, "0.3.0").returncode == 0
     project = (clone / "pyproject.toml").read_text()
-    assert f'Changelog = "{ADDRESS}/blob/v0.2.0/CHANGELOG.md"' in project
+    assert f'Changelog = "{ADDRESS}/blob/v0.3.0/CHANGELOG.md"' in project
     assert (clone / "README.md").read_text().count("mcp-name") == 1

@@ -8,4 +8,4 @@ It has two halves, and the first never imports the second, as `tests/tools/house
   and `demo`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

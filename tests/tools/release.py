@@ -46,7 +46,7 @@ def release(version: str, address: str) -> str:
         ReleaseError: It can't be made. The working tree is as it was, and has no `dist`.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        raise ReleaseError(f"'{version}' is not a version. Give one like 0.1.0.")
+        raise ReleaseError(f"'{version}' is not a version. Give one like 0.2.0.")
     address = address or registry.address()
     if not address:
         raise ReleaseError(
