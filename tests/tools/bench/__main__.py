@@ -18,13 +18,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
 import jsonschema  # noqa: F401  loaded by the first call of a process
 from stories.scripts import Cost, play, stories
 from turns import STREAMS, around_turns, works
-from wire import Server
 
 import tmux_debug_mcp
 from tmux_debug_mcp.linux import processes
@@ -36,7 +36,7 @@ from tmux_debug_mcp.vt.transcript import Transcript
 
 from .cold import ACTIONS, PEERS, TMUX_BASED, measure_cold, name_of, tmux_of
 from .curves import measured, picture, table
-from .figures import Budget, Figures, cpu_ms
+from .figures import Budget, Figures, MeasuredServer, cpu_ms
 
 BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
 # The time that an agent thinks at least before its first call, in which the server gets ready.
@@ -65,9 +65,9 @@ _TERMINAL_BYTES = 1 << 15
 _STREAM_BYTES = 1 << 20
 
 
-def started(command: list[str] | None = None) -> Server:
+def started(command: list[str] | None = None) -> MeasuredServer:
     """Return a server that has listed its tools."""
-    server = Server(None, command=command) if command else Server(None)
+    server = MeasuredServer(None, command=command) if command else MeasuredServer(None)
     server.start()
     server.ask("tools/list")
     return server
@@ -103,7 +103,7 @@ def measure_starts(figures: Figures, rounds: int) -> None:
             server.finish()
 
 
-def create(server: Server, name: str) -> None:
+def create(server: MeasuredServer, name: str) -> None:
     """Create a pane."""
     server.text("create_pane", command="exec cat", name=name, timeout_s=0)
 
@@ -113,10 +113,10 @@ def measure_commands(figures: Figures, rounds: int) -> None:
     verb = [sys.executable, "-c", "from tmux_debug_mcp.command.main import main; main()"]
     with tempfile.TemporaryDirectory(dir="/tmp") as runtime:
         env = os.environ | {"XDG_RUNTIME_DIR": runtime}
-        clients: list[Server] = []
+        clients: list[MeasuredServer] = []
 
         def start() -> None:
-            clients.append(Server(env, "--keep", "60s"))
+            clients.append(MeasuredServer(env, "--keep", "60s"))
             clients[-1].start()
             clients[-1].ask("tools/list")
 
@@ -203,7 +203,9 @@ def measure_growth(figures: Figures, rounds: int, panes: int, log_mb: int) -> No
     server.finish()
 
 
-def _measure_grown(figures: Figures, rounds: int, server: Server, pane: str, name: str) -> None:
+def _measure_grown(
+    figures: Figures, rounds: int, server: MeasuredServer, pane: str, name: str
+) -> None:
     calls: dict[str, tuple[str, dict[str, object]]] = {
         "send": ("send_keys", {"pane_id": pane, "keys": "x", "timeout_s": 0}),
         "capture": ("capture_pane", {"pane_id": pane, "lines": 5}),
@@ -223,7 +225,7 @@ def _measure_grown(figures: Figures, rounds: int, server: Server, pane: str, nam
             )
 
 
-def eight_captures(server: Server) -> None:
+def eight_captures(server: MeasuredServer) -> None:
     """Capture eight times at once."""
     for _ in range(8):
         server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "history"})
@@ -231,7 +233,7 @@ def eight_captures(server: Server) -> None:
         server.read()
 
 
-def measure_waits(figures: Figures, rounds: int, share_s: float, server: Server) -> None:
+def measure_waits(figures: Figures, rounds: int, share_s: float, server: MeasuredServer) -> None:
     """Measure how soon a wait wakes up, runs and reads; and what a wait for a silent pane costs."""
     # It prints the time at which it prints.
     program = (
@@ -251,8 +253,9 @@ def measure_waits(figures: Figures, rounds: int, share_s: float, server: Server)
             lambda: server.text("run", command="true", pane_id="shell"),
             server.pid,
         )
-        figures.time("run true in its own pane", lambda: server.text("run", command="true"))
-        figures.time("kill of that", lambda: server.text("kill_pane", pane_id=last_pane(server)))
+        ran = figures.time("run true in its own pane", lambda: server.call("run", command="true"))
+        own_pane = ran["_meta"]["pane_id"]
+        figures.time("kill of that", partial(server.text, "kill_pane", pane_id=own_pane))
         figures.time(
             "read since, 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", since=0)
         )
@@ -273,11 +276,6 @@ def measure_waits(figures: Figures, rounds: int, share_s: float, server: Server)
     assert "timed out" in str(server.read())
 
 
-def last_pane(server: Server) -> str:
-    """Return the id of the newest pane."""
-    return str(json.loads(server.text("list_panes"))[-1]["id"])
-
-
 def cpu_share(pid: int, seconds: float) -> float:
     """Return how much of a processor a process uses over some seconds, in per cent."""
     before = cpu_ms(pid)
@@ -285,7 +283,7 @@ def cpu_share(pid: int, seconds: float) -> float:
     return (cpu_ms(pid) - before) / seconds / 10
 
 
-def measure_flood(figures: Figures, rounds: int, share_s: float, server: Server) -> None:
+def measure_flood(figures: Figures, rounds: int, share_s: float, server: MeasuredServer) -> None:
     """Measure a capture beside a pane that prints as fast as it can."""
     server.text("create_pane", command="yes 0123456789012345678901234567890123456789", name="flood")
     for _ in range(rounds):
@@ -427,7 +425,7 @@ def measure_stories() -> dict[str, Cost]:
     """Return what the stories cost, each with a server of its own."""
     costs = {}
     for name, story in stories().items():
-        server = Server(None).start()
+        server = MeasuredServer(None).start()
         costs[name] = play(server, story)
         server.finish()
     return costs

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from wire import SERVER, Server, connected
 
+from .figures import MeasuredServer
+
 _PANES = (1, 10, 50, 100, 200, 400)
 _HISTORY = (0, 100, 1_000, 10_000, 50_000)
 _LOG_BYTES = (1_000, 10_000, 100_000, 1_000_000, 16_000_000)
@@ -50,7 +52,7 @@ class Family:
 
 @contextmanager
 def _server() -> Iterator[Server]:
-    server = Server(None).start()
+    server = MeasuredServer(None).start()
     yield server
     server.finish()
 

@@ -12,8 +12,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from wire import Server
 
 from tmux_debug_mcp.linux import processes
+
+T = TypeVar("T")
 
 # A quarter of the samples takes at most this rank's time.
 _QUARTER = 4
@@ -46,13 +51,14 @@ class Figures:
         self.samples: dict[str, list[float]] = defaultdict(list)
         self.cpu: dict[str, list[float]] = defaultdict(list)
 
-    def time(self, name: str, action: Callable[[], object], *pids: int) -> None:
+    def time(self, name: str, action: Callable[[], T], *pids: int) -> T:
         """Do something, and note how long it took and what these processes used meanwhile."""
         before, begin = cpu_ms(*pids), time.perf_counter()
-        action()
+        result = action()
         self.samples[name].append((time.perf_counter() - begin) * 1000)
         if pids:
             self.cpu[name].append(cpu_ms(*pids) - before)
+        return result
 
     def run(
         self, name: str, command: Sequence[str], *pids: int, env: Mapping[str, str] | None = None
@@ -79,6 +85,16 @@ class Figures:
     def median_cpu(self, name: str) -> float:
         """Return the median of the processor times of a name."""
         return statistics.median(self.cpu[name])
+
+
+class MeasuredServer(Server):
+    """A server whose tools all succeed: the time of an error says nothing."""
+
+    def call_tool(self, tool: str, /, **arguments: Any) -> Any:  # noqa: ANN401
+        """Call a tool and return its result."""
+        result = super().call_tool(tool, **arguments)
+        assert not result.get("isError"), result
+        return result
 
 
 def cpu_ms(*pids: int) -> float:
