@@ -296,6 +296,12 @@ async def test_secret_is_not_typed_at_a_prompt(tools: Tools, shell: str) -> None
         ("exec cat", "cat awaits input"),
         ("exec sleep 1000", "after 1.5 s, sleep is not reading input"),
         (python("import tty; tty.setraw(0); print('keys'); input()"), "awaits keys"),
+        (
+            python(
+                "import os, select, tty; tty.setraw(0); select.select([0, os.pipe()[0]], [], [])"
+            ),
+            "after 1.5 s, python awaits keys",
+        ),
     ],
 )
 async def test_secret_is_not_typed_where_no_hidden_input_is_awaited(

@@ -417,12 +417,15 @@ async def _wait_until(
         verb = "was " if moment.ending.was_killed else ""
         raise _NotReadyError(f"the program {verb}{moment.ending}")
     pane.keyboard.check_free()
-    program, blocked = "the program", None
+    program, does = "the program", "is not reading input"
     if moment.activity:
         program = moment.activity.snapshot.foreground or program
-        blocked = pane.terminal.blocked_on(moment.activity)
-    why_not = f"after {timeout_s:g} s, {program} is not reading input"
-    raise _NotReadyError(f"{why_not}; {blocked}" if blocked else why_not)
+        awaits, blocked = moment.activity.awaits, pane.terminal.blocked_on(moment.activity)
+        if awaits:  # something else than what is to be typed
+            does = f"awaits {awaits.value}"
+        elif blocked:
+            does += f"; {blocked}"
+    raise _NotReadyError(f"after {timeout_s:g} s, {program} {does}")
 
 
 async def _wait_for_readers(
