@@ -20,7 +20,7 @@ def test_random_work_of_several_clients_is_answered_right_and_leaves_nothing() -
 
 def test_pane_that_the_model_does_not_know_is_found(tmp_path: Path) -> None:
     server = Server().start()
-    client = Client(0, server, Random(1), 1, [sys.executable], os.environ, str(tmp_path))  # noqa: S311
+    client = Client(0, server, server, Random(1), 1, [sys.executable], os.environ, str(tmp_path))  # noqa: S311
     client.panes["c0-99"] = Pane("cat")
 
     with pytest.raises(BrokenModelError, match="c0-99"):

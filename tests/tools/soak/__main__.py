@@ -1,9 +1,10 @@
 """Work at random for as long as it is told: `./dev soak --minutes 60`.
 
 A detached server has several clients, which create panes, type, run, wait, read, cancel and kill,
-by tools and by verbs, and people, who take panes over and type secrets. Each knows what the answers
-must be. After each round all panes are gone, and the server's memory, descriptors and processes are
-looked at. What it prints first repeats a run, as far as a machine's timing allows.
+by tools and by verbs, a second caller for the panes of each, and people, who take panes over and
+type secrets. Each knows what the answers must be. After each round all panes are gone, and the
+server's memory, descriptors and processes are looked at. What it prints first repeats a run, as far
+as a machine's timing allows.
 """
 
 import argparse
@@ -64,12 +65,15 @@ def soak(minutes: float, seed: int, clients: int, panes: int, steps: int) -> lis
         try:
             for number in range(clients):
                 random = Random(f"{seed} {number}")  # noqa: S311
-                connection = connected(env, directory)
-                working.append(Client(number, connection, random, panes, _PROGRAM, env, directory))
+                caller, another = (connected(env, directory) for _ in range(2))
+                working.append(
+                    Client(number, caller, another, random, panes, _PROGRAM, env, directory)
+                )
             return _rounds(minutes, steps, working, mark)
         finally:
             for client in working:
                 client.server.finish()
+                client.another.finish()
             subprocess.run([*_PROGRAM, "stop"], env=env, cwd=directory, check=True)
 
 

@@ -1,9 +1,9 @@
-"""A client that works at random, and knows what each answer must be."""
+"""Clients that work at random, and know what each answer must be."""
 
 import itertools
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from random import Random
@@ -37,31 +37,45 @@ class BrokenModelError(AssertionError):
 
 
 @dataclass
+class Reader:
+    """How far a caller has read a counter's lines.
+
+    Attributes:
+        caller: Its connection.
+        seen: The lines that captures have returned.
+        cursor: Where the next capture goes on.
+    """
+
+    caller: Server
+    seen: int = 0
+    cursor: int = 0
+
+
+@dataclass
 class Pane:
     """What is known of a pane.
 
     Attributes:
         kind: What runs in it.
+        readers: Those who read it, each on their own.
         total: The lines that a counter has printed.
-        seen: The lines of them that captures have returned.
-        cursor: Where the next capture goes on.
         value: What a shell's variable is.
     """
 
     kind: str
+    readers: Sequence[Reader] = ()
     total: int = 0
-    seen: int = 0
-    cursor: int = 0
     value: int = 0
 
 
 @dataclass
 class Client:
-    """A client, with panes of its own.
+    """A client, with panes of its own, in which another caller works, too.
 
     Args:
         number: Which one it is; part of its panes' names.
         server: Its connection.
+        another: That of the other caller.
         random: Decides what it does.
         max_panes: How many panes it has at once.
         verbs: How `tmux-debug` is called, with this environment in this directory.
@@ -69,6 +83,7 @@ class Client:
 
     number: int
     server: Server
+    another: Server
     random: Random
     max_panes: int
     verbs: list[str]
@@ -103,21 +118,21 @@ class Client:
             "short": f"echo last of {name}; exit 7",
         }
         result = self._call("create_pane", command=commands[kind], name=name)
-        pane = self.panes[name] = Pane(kind)
+        cursor = result["_meta"]["cursor"]
+        readers = [Reader(caller, cursor=cursor) for caller in (self.server, self.another)]
+        self.panes[name] = Pane(kind, readers)
         if kind == "short":
             # An observation comes at rest, or after a second on a busy machine.
             told = self._call("wait", pane_id=name, since=0, timeout_s=60)
             self._check(told["_meta"]["exit_code"] == 7, told)
             self._check(f"last of {name}" in _texts(told), told)
-        elif kind == "counter":
-            pane.cursor = result["_meta"]["cursor"]
 
     def _use(self, name: str) -> None:
         pane = self.panes[name]
         uses: dict[str, list[Callable[[str, Pane], None]]] = {
             "shell": [
                 *(self._run, self._run, self._remember, self._interrupt, self._run_by_verb),
-                self._type_a_secret,
+                *(self._type_a_secret, self._run_beside_another),
             ],
             "counter": [self._count, self._count, self._read],
             "cat": [self._type, self._type, self._cancel_a_wait, self._take_over],
@@ -133,6 +148,23 @@ class Client:
         result = self._call("run", pane_id=name, command=command, timeout_s=60)
         self._check(result["content"][0]["text"] == f"{one * other} {text}\n", (command, result))
         self._check(result["_meta"]["exit_code"] == code, (command, result))
+
+    def _run_beside_another(self, name: str, pane: Pane) -> None:
+        """Have both callers run a command: each gets its own output, if the shell gets to it."""
+        ours, others = self.random.randrange(1000), self.random.randrange(1000)
+        arguments = {"pane_id": name, "command": f"echo {ours}; (exit 1)", "timeout_s": 60}
+        asked = self.server.send("tools/call", name="tmux_run", arguments=arguments)
+        command = f"echo {others}; (exit 2)"
+        result = self.another.call("run", pane_id=name, command=command, timeout_s=60)
+        answer = self.server.read()
+        self.calls += 2
+        self._check(answer["id"] == asked, answer)
+        results = [(answer["result"], ours, 1), (result, others, 2)]
+        done = [(ran, *wanted) for ran, *wanted in results if "is busy" not in _texts(ran)]
+        self._check(done, results)
+        for ran, number, code in done:
+            self._check(ran["content"][0]["text"] == f"{number}\n", results)
+            self._check(ran["_meta"]["exit_code"] == code, results)
 
     def _run_by_verb(self, name: str, pane: Pane) -> None:
         number = self.random.randrange(1000)
@@ -165,22 +197,28 @@ class Client:
         self._check(result["_meta"]["reason"] == "matched", result)
 
     def _read(self, name: str, pane: Pane) -> None:
-        """Read on from the cursor; each line comes once, in order."""
+        """Have one of the callers read on; each line comes once, in order."""
+        reader = self.random.choice(pane.readers)
         while True:
-            result = self._call("capture_pane", pane_id=name, since=pane.cursor)
-            pane.cursor = result["_meta"]["cursor"]
+            self.calls += 1
+            result = reader.caller.call("capture_pane", pane_id=name, since=reader.cursor)
+            reader.cursor = result["_meta"]["cursor"]
             for number in re.findall(r"^line (\d+)$", _texts(result), re.MULTILINE):
-                pane.seen += 1
-                self._check(int(number) == pane.seen, (number, pane))
+                reader.seen += 1
+                self._check(int(number) == reader.seen, (number, pane))
             if not result["_meta"].get("cut_bytes"):
                 break
-        self._check(pane.seen == pane.total, pane)
+        self._check(reader.seen == pane.total, pane)
 
     def _type(self, name: str, pane: Pane) -> None:
         text = f"{self.random.choice(_TEXTS).strip()} {self.random.randrange(10**9)}"
         result = self._call("send_keys", pane_id=name, keys=f"{text}\n", literal=True, timeout_s=60)
         # The terminal's echo, and what cat prints.
         self._check(_texts(result).count(text) + _repeated(result) >= 2, (text, result))
+        # The other caller has seen nothing of it yet.
+        told = self.another.call("wait", pane_id=name, idle_s=0, timeout_s=60)
+        self.calls += 1
+        self._check(_texts(told).count(text) + _repeated(told) >= 2, (text, told))
 
     def _cancel_a_wait(self, name: str, pane: Pane) -> None:
         arguments = {"pane_id": name, "pattern": "never", "timeout_s": 1000}
