@@ -384,7 +384,7 @@ async def test_shell_without_a_terminal(tools: Tools, ssh: Doors) -> None:
         await tools.call("wait", pane_id=pane_id, idle_s=0.3)
         for number in range(2):
             text, meta, _ = await run(tools, f"echo {number}; cd /dev; (exit 3)", pane_id)
-            assert (text, meta["exit_code"]) == (f"{number}\n", 3)
+            assert (text, meta["exit_code"], meta["reason"]) == (f"{number}\n", 3, "done")
         assert (await run(tools, "pwd", pane_id))[0] == "/dev\n"
 
 

@@ -395,6 +395,8 @@ ELSEWHERE: Sequence[tuple[Given, str, Moment, object]] = [
     # What is not hidden awaits, as here.
     (Given(), "", replace(AT, activity=seen(READING)), DRAIN),
     (Given(), "", replace(DRAINED, activity=seen(READING)), Reason.INPUT),
+    # The mark may be late, and C-c would end `ssh -T`.
+    (Given(), "", replace(LAST, activity=HIDDEN, is_drained=None), Need.LOG),
     (Given(), "", replace(LAST, activity=HIDDEN), RunAction.INTERRUPT),
 ]
 

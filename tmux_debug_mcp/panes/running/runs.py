@@ -269,7 +269,8 @@ class EndOfTypedJob(EndOfRun):
         if self._seems_to_ask(moment, job.start or 0):
             return Reason.QUIET
         if moment.now >= self.deadline:
-            return RunAction.INTERRUPT
+            # C-c would end a door such as `ssh -T`, and the end mark may only be late.
+            return Need.LOG if moment.is_drained is None else RunAction.INTERRUPT
         return Later(min(self.deadline, moment.now + times.job_poll_s))
 
 
