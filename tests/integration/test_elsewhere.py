@@ -380,8 +380,8 @@ async def test_two_doors_at_once(tools: Tools, ssh: Doors) -> None:
 @PATIENTLY
 async def test_shell_without_a_terminal(tools: Tools, ssh: Doors) -> None:
     for shell in ("bash --norc", "dash", "busybox sh"):
-        pane_id = await tools.create(f"ssh -T build {shell}", env=ssh.env)
-        await tools.call("wait", pane_id=pane_id, idle_s=0.3)
+        command = f"ssh -T build {shlex.quote(f'echo there; exec {shell}')}"
+        pane_id = await tools.create(command, env=ssh.env, wait_for="there", timeout_s=PATIENCE_S)
         for number in range(2):
             text, meta, _ = await run(tools, f"echo {number}; cd /dev; (exit 3)", pane_id)
             assert (text, meta["exit_code"], meta["reason"]) == (f"{number}\n", 3, "done")
