@@ -460,7 +460,7 @@ async def test_slow_line(tools: Tools, doors: Doors) -> None:
 @pytest.mark.parametrize("shell", ["bash", "dash", "zsh", "fish"])
 async def test_shell_of_another_user(tools: Tools, shell: str) -> None:
     path = shutil.which(shell)
-    pane_id = await tools.create(f"su --shell {path} nobody")
+    pane_id = await tools.create(f"su --shell {path} nobody", wait_for=r"\S", timeout_s=PATIENCE_S)
     await tools.call("wait", pane_id=pane_id, idle_s=0.3)
     text, meta, _ = await run(tools, "id -un; sh -c 'exit 3'", pane_id)
     assert (text, meta["exit_code"], meta["reason"]) == ("nobody\n", 3, "done")
