@@ -16,6 +16,9 @@ from wire import Server
 COUNTER = (
     "i=0; while read n; do while [ $n -gt 0 ]; do i=$((i+1)); echo line $i; n=$((n-1)); done; done"
 )
+# A child that bash, interrupted right after it forked, has left in the foreground for good, waiting
+# to be told its process group.
+_LEFT_CHILD = re.compile(r"reads a pipe \(fd \d+\) from bash ")
 # More than the first page of a capture has.
 _MANY_LINES = 3000
 # What a line editor, a shell and tmux might take for something else.
@@ -185,6 +188,9 @@ class Client:
     def _interrupt(self, name: str, pane: Pane) -> None:
         result = self._call("run", pane_id=name, command="echo begun; sleep 1000", timeout_s=0.2)
         facts = result["_meta"]
+        if _LEFT_CHILD.match(facts.get("blocked_on", "")):
+            self._kill(name)
+            return
         self._check(facts["reason"] == "timed_out" and facts["exit_code"] == 130, result)
 
     def _count(self, name: str, pane: Pane) -> None:
