@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -21,11 +22,19 @@ from sessions import Call, facts_of, fenced, joined, sessions_of, with_facts
 from support import PATIENCE_S, Tools, in_process, run_of, texts
 
 from tmux_debug_mcp.audit import AuditLog
-from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.clients import agent_file
+from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Clock, Times
+from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.panes import engine, hidden_input, reports
 from tmux_debug_mcp.settings import Settings, pane_environment
+from tmux_debug_mcp.sockets import connection
+from tmux_debug_mcp.tmux import client
+from tmux_debug_mcp.tools import debug_arguments, tabs, terminal
+from tmux_debug_mcp.tools.arguments import MAX_TEXT_LINES
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
-from tmux_debug_mcp.vt.steps import read
+from tmux_debug_mcp.vt import sizes
+from tmux_debug_mcp.vt.steps import MAX_KEYS_BYTES, read
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -84,6 +93,81 @@ def test_tools_cost_what_the_page_says() -> None:
         shown = float(cost.partition(" kB")[0])
         assert int(count) == len(toolset.tools)
         assert abs(shown * 1000 - size) <= 100, (name, size)
+
+
+def test_subagent_costs_what_the_page_says() -> None:
+    """Claude Code tells the main session about each subagent in a line."""
+    entry = {"command": "tmux-debug-mcp", "args": [*agent_file.OPTIONS]}
+    front = agent_file.put("", ("mcpServers", "tmux-debug"), entry).split("---\n")[1]
+    name, description, tools = (
+        re.findall(rf'^{field}: "?(.*?)"?$', front, re.MULTILINE)[0]
+        for field in ("name", "description", "tools")
+    )
+    cost = len(f"- {name}: {description} (Tools: {tools})\n".encode())
+
+    assert f" {cost} bytes: its name, its description\n" in page("context.md")
+    assert f"[{cost} bytes of context](docs/context.md)" in (ROOT / "README.md").read_text()
+
+
+USUAL = Times()
+NUMBERS = {
+    "guarantees.md": [
+        f"Typed text up to {MAX_KEYS_BYTES >> 20} MiB arrives",
+        f"cuts a line in line mode at {terminals.MAX_LINE_BYTES:,} bytes",
+        f"SIGKILL follows the first signal after {USUAL.kill_grace_s * 1000:g} ms,",
+        f"or after {processes._GRACE_S * 1000:g} ms when the server ends",
+        f"tmux doesn't answer for {client._MAX_WAKES * USUAL.wake_s:g} s, the call fails",
+        f"something runs in all {engine.MAX_PANES}.",
+        f"if that reads nothing for {connection._ANSWER_S:g} s",
+        f"a secret of {hidden_input._MIN_SHOWN_CHARACTERS} or more characters",
+    ],
+    "toolsets/debug.md": [
+        f"terminal's size (default {sizes.COLUMNS}x{sizes.ROWS})",
+        f"read it by its id until {engine.KEPT_RUN_PANES} more have ended",
+        f"when there are [{engine.MAX_PANES}]",
+        f"fails within {reports._MAX_CRASH_S:g} seconds after its last screen",
+        f"at most the newest {reports.MAX_SHOWN_LINES}.",
+        f"neither printed nor worked for {USUAL.quiet_s:g} s",
+        f"after `timeout_s` (default {USUAL.rest_s:g}; 0: at once)",
+        f"or `timeout_s` (default {DEFAULT_TIMEOUT_S:g}) elapses",
+        f"once nothing has matched for {USUAL.gone_s:g} s",
+        f"the last `lines` (default {debug_arguments.MATCHING_LINES}) that match",
+        f"usually accurate to {USUAL.order_s * 1000:g} ms",
+        f"After `timeout_s` (default {DEFAULT_TIMEOUT_S:g}), we press C-c",
+        f"printed nothing for {USUAL.seems_to_ask_s:g} s after a line",
+        f"within `timeout_s` (default {DEFAULT_TIMEOUT_S:g}); if one can't",
+        f"whatever is running, after at most {USUAL.quiet_s:g} s",
+    ],
+    "toolsets/tabs.md": [
+        f"`list_tabs` shows up to {tabs._MAX_EARLIER_TABS} tabs",
+    ],
+    "toolsets/terminal.md": [
+        f"the last {MAX_TEXT_LINES:,} lines of scrollback",
+        f"lists up to {terminal._MAX_EARLIER_SESSIONS} sessions",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(name, words) for name in NUMBERS for words in NUMBERS[name]]
+)
+def test_numbers_of_a_page_are_those_of_the_code(name: str, words: str) -> None:
+    """Else the code or the page has changed, and the other has to follow."""
+    assert words in " ".join(page(name).split())
+
+
+def test_contributing_names_what_is_there() -> None:
+    named = 0
+    for row in (ROOT / "CONTRIBUTING.md").read_text().splitlines():
+        found = re.findall(
+            r"((?:`[\w.]+`(?:, | and ))*`[\w.]+`)(?:,[\w ]+,)? in `([\w/.]+\.\w+)`", row
+        )
+        for names, path in found:
+            [module] = [place / path for place in (PACKAGE, ROOT) if (place / path).exists()]
+            for name in re.findall(r"`(?:\w+\.)?(\w+)`", names):
+                assert re.search(rf"\b{name}\b", module.read_text()), f"{name} in {path}"
+                named += 1
+    assert named > 20
 
 
 @pytest.mark.parametrize("keys", ["Enter", "C-c", "^C", "Up Up Enter", "F5", "M-x", "C-S-Left"])

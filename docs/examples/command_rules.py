@@ -3,8 +3,8 @@
 
 The rules are those of Claude Code's settings, such as "Bash(rm -rf *)" in `permissions.deny` and in
 `permissions.ask`, and the arguments, such as 'rm -rf *', which are denied. They are compared with
-each command that a call of tmux-debug's tools, or of `tmux-debug` in a shell, has in it. That is
-text: what a script, a variable, or keys in several calls make of it is not seen.
+the text of each command in a call of tmux-debug's tools, or of `tmux-debug` in a shell: what a
+script, a variable, or keys in several calls make of it is not seen.
 """
 
 import json
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# The parameters that have commands in them.
+# The parameters that contain commands.
 _TYPED = ("command", "keys", "text", "input")
 _KEYS = re.compile(
     r"(?:^|(?<=\s))(?:Enter|Return|[CM]-\S|Escape|Tab|BSpace|Up|Down|Left|Right|Home|End)(?=\s|$)"
@@ -89,7 +89,7 @@ def rules_of(decision: str, *directories: Path) -> list[str]:
 
 
 def matches(rule: str, command: str) -> bool:
-    """Tell whether a rule has a command: `rm *` and `rm:*` have `rm`, with or without more."""
+    """Tell whether a rule covers a command: `rm *` and `rm:*` cover `rm`, with or without more."""
     beginning = re.sub(r"(?::| )\*$", "", rule)
     if beginning != rule and command == beginning:
         return True

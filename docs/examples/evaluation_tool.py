@@ -1,7 +1,7 @@
 """An evaluation's terminal tool on `tmux-debug`: one function for a model, and one for the score.
 
-A model gets `terminal(input)`: what it types, and what comes of it. The scorer runs a check in the
-same shell afterwards and takes its exit code. Each sample has a pane of its own.
+A model gets `terminal`, which types a line and returns what comes of it. The scorer then runs a
+check in the same shell and takes its exit code. Each sample has a pane of its own.
 """
 
 import subprocess
@@ -15,17 +15,17 @@ def begin(sample: str) -> None:
 
 
 def terminal(sample: str, text: str) -> str:
-    """Type a line for the model, and return what follows, with the line that says how it stands.
+    """Type a line for the model, and return what follows, with the status line.
 
-    The status line tells the model whether its program still runs, or awaits input.
+    This tells the model whether its program still runs, or awaits input.
     """
-    done = _call("send", "--timeout", _LIMIT_S, sample, f"{text}\n")
+    done = _call("send", "--timeout", _LIMIT_S, sample, "--", f"{text}\n")
     return done.stdout + done.stderr
 
 
 def passes(sample: str, check: str) -> bool:
     """Run the check of a sample in its shell, and tell whether it ends with 0."""
-    return _call("run", "--pane", sample, "--timeout", _LIMIT_S, check).returncode == 0
+    return _call("run", "--pane", sample, "--timeout", _LIMIT_S, "--", check).returncode == 0
 
 
 def end(sample: str) -> None:

@@ -50,8 +50,8 @@ class Session(BaseSession):
         """Run a command, answer the program that runs, or interrupt it.
 
         Raises:
-            CommandTimeoutError: The command still runs; it is in the message what it has printed.
-            NonZeroExitCodeError: It ended with another exit code than 0, and was to be checked.
+            CommandTimeoutError: The command still runs; the message contains its output so far.
+            NonZeroExitCodeError: Its exit code is not 0, and was to be checked.
             NoExitCodeError: It has none, as when the shell has ended or awaits input.
         """
         if self._session is None:

@@ -19,6 +19,7 @@ from support import Gate, ask_until, marked, wait_until
 from wire import SERVER, Server
 
 from tmux_debug_mcp.command import local
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.sockets.choosing import CHANGES, NoServerError, Surroundings, meant
 from tmux_debug_mcp.sockets.connection import Connection
@@ -429,12 +430,14 @@ def test_server_does_not_end_while_a_caller_waits(shell: Shell, gate: Gate) -> N
     assert (waiting.returncode, "up\n" in out) == (0, True), err
 
 
-def test_stop_takes_everything(shell: Shell, census: str) -> None:
-    shell.out("create", "sleep 1000")
+def test_stop_takes_everything_before_it_says_so(shell: Shell, census: str) -> None:
+    shell.out("create", "trap '' HUP TERM; sleep 1000; sleep 1000")
+    [server] = shell.servers()
 
-    assert shell.out("stop").startswith("Stopped server ")
+    assert shell.out("stop").startswith(f"Stopped server {server.pid} ")
 
-    ask_until(lambda: [*shell.left(), *marked(census)], lambda left: left == [])
+    assert not processes.is_alive(server.pid)
+    assert [*shell.left(), *marked(census)] == []
 
 
 def test_stop_says_whose_panes_it_ends(shell: Shell, tmp_path: Path) -> None:

@@ -437,11 +437,11 @@ def test_tool_of_an_evaluation(tmp_path: Path) -> None:
     tool = example("evaluation_tool")
     tool.begin("sample")
 
-    asks = shlex.join([sys.executable, "-c", "input(); open('x', 'w')"])
+    asks = shlex.join([sys.executable, "-c", "open('x', 'w').write(input())"])
     assert "awaits input" in tool.terminal("sample", asks)
     assert not tool.passes("other", "true")
-    tool.terminal("sample", "yes")
+    tool.terminal("sample", "--help")
     assert tool.passes("sample", "test -e x")
     assert not tool.passes("sample", "test -e y")
-    assert (tmp_path / "x").exists()
+    assert (tmp_path / "x").read_text() == "--help"
     tool.end("sample")

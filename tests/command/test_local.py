@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -416,6 +417,32 @@ def test_session_on_the_page_is_what_happens(shell: Shell, on_path: Path, tmp_pa
         found = sessions.facts_of(shown, done.stdout)
         assert found is not None, done.stdout
         facts |= found
+
+
+@documented
+@pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
+def test_commands_of_the_readme_do_what_they_say(shell: Shell, on_path: Path) -> None:
+    *_, block = sessions.fenced((DOCS.parent / "README.md").read_text(), "console")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    # The first leads to the program, and a person needs a terminal.
+    words = ("export PATH=", "tmux-debug attach")
+    lines = [line for line in block.splitlines() if not line.startswith(words)]
+    assert [line.split()[1] for line in lines] == ["create", "run", "capture", "stop"]
+
+    path = f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"
+
+    def said(line: str) -> str:
+        done = shell.by_sh(line.replace("8000", port), PATH=path)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    create, run, capture, stop = lines
+    assert said(create).startswith(f"Serving HTTP on 0.0.0.0 port {port} ")
+    assert "<p>Error code: 404</p>" in said(run)
+    ask_until(lambda: said(capture), lambda text: '"GET /nothing HTTP/1.1" 404 -\n' in text)
+    assert re.search(r"^Stopped server \d+ of .*, and everything in its panes: web\.", said(stop))
+    assert shell.servers() == []
 
 
 @pytest.mark.parametrize("closed", ["<&- 2>&-", "<&- >&- 2>&-", ">&- 2>&-"])

@@ -273,6 +273,23 @@ async def test_panes_do_not_have_the_variables_of_a_person_who_has_attached(
     assert run[0] == f"/the/callers {settings.env.get('DISPLAY', '')}".rstrip() + "\n"
 
 
+@pytest.mark.parametrize("has_bash", [True, False])
+def test_commands_run_in_a_shell_that_is_there(tmp_path: Path, *, has_bash: bool) -> None:
+    for name in ("bash", "zsh", "ksh", "dash", "fish", "csh"):
+        (tmp_path / name).symlink_to("/bin/sh")
+    if not has_bash:
+        (tmp_path / "bash").unlink()
+    env = {"PATH": str(tmp_path)}
+    shells = {
+        name: creation.command_shell(env | {"SHELL": str(tmp_path / name)})
+        for name in ("bash", "zsh", "ksh", "dash", "fish", "csh", "")
+    }
+
+    other = str(tmp_path / "bash") if has_bash else "/bin/sh"
+    known = {name: str(tmp_path / name) for name in ("zsh", "ksh", "dash")}
+    assert shells == {"bash": other, "fish": other, "csh": other, "": other, **known}
+
+
 @pytest.mark.parametrize("shell", ["bash", "dash", "/no/such/bash", "false", ""])
 async def test_command_runs_with_the_users_shell_where_it_is_a_posix_one(
     settings: Settings, shell: str

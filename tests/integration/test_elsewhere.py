@@ -289,6 +289,7 @@ async def test_run_that_seems_to_ask_returns(tools: Tools, ssh: Doors) -> None:
 
     assert (text, meta["reason"]) == ("first\nName? ", "quiet")
     assert "no output for 3 s after an unfinished line; it keeps running" in status
+    assert not {"awaits", "blocked_on"} & meta.keys()  # nothing is claimed
     assert "is busy: echo first;" in await tools.error("run", command="true", pane_id=pane_id)
     *_, status = await tools.blocks("send_keys", pane_id=pane_id, keys=["bob Enter"])
     assert "run ended with code 4" in status

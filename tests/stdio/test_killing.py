@@ -77,6 +77,29 @@ def test_sigkill_of_a_server_with_a_hundred_panes_leaves_nothing_behind(
     check_gone(census, server.pid)
 
 
+@pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM", "end of input"])
+def test_daemon_that_has_emptied_its_environment_does_not_outlive_the_server(
+    server: Server, tmp_path: Path, end: str
+) -> None:
+    """A census finds processes by their environment, so this one says itself who it is."""
+    escapes = (
+        f"env -i $(command -v sh) -c 'echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid"
+    )
+    escapes += '; trap "" HUP INT TERM; exec sleep 1001\''
+    server.text("create_pane", command=f"(setsid {escapes} >/dev/null 2>&1 &); cat")
+    wait_until((tmp_path / "pid").exists)
+    pid = int((tmp_path / "pid").read_text())
+    assert processes.is_alive(pid)
+
+    if end == "end of input":
+        server.finish()
+    else:
+        server.process.send_signal(signal.Signals[end])
+        server.process.wait(PATIENCE_S)
+
+    wait_until(lambda: not processes.is_alive(pid))
+
+
 VICTIMS = ("supervisor", "client", "tmux")
 
 

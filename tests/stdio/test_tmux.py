@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support import ask_until
+from support import User, ask_until
 from wire import Server
 
 
@@ -85,6 +85,28 @@ def test_programs_may_open_as_many_files_as_whoever_started_us(
     server.call("create_session", name="made", command=f"ulimit -S -n >{users}; exec cat")
 
     assert (limit_of(ours), limit_of(users)) == ("500\n", "500\n")
+
+
+def test_users_server_is_left_alone_where_no_socket_is_given(
+    launch: Callable[..., Server], user: User
+) -> None:
+    """Whoever starts our server may well do so in a pane of their own."""
+    pid, pane = user.tmux("display-message", "-p", "-t", "=mine:", "#{pid} #{pane_id}").split()
+    within = {"TMUX": f"{user.socket},{pid},0", "TMUX_PANE": pane}
+    before = user.state()
+    sessions = user.tmux("list-sessions", "-F", "#{session_name} #{session_activity}")
+
+    server = launch("--toolsets", "debug,tabs,terminal", **within).start()
+    server.text("create_pane", command="cat", name="mine")
+    server.text("send_keys", pane_id="mine", keys="text Enter")
+    server.call_tool("create_tab", name="mine")
+    server.call_tool("type", text="echo text\n")
+    server.text("kill_pane", pane_id="mine")
+    server.finish()
+
+    assert user.state() == before
+    assert user.tmux("list-sessions", "-F", "#{session_name} #{session_activity}") == sessions
+    assert user.tmux("list-clients") == ""
 
 
 def test_default_is_the_server_that_tmux_itself_would_use(

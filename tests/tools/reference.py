@@ -45,7 +45,8 @@ _BETWEEN = """
 ## Limits
 
 A call that exceeds a limit is refused with a sentence that names the limit; only `lines` is reduced instead. Text that
-is too long is cut, and a line in it says so. Logs lose their oldest bytes.
+is too long is cut, and the result says so; tools of `debug` keep a quarter from the beginning and the rest from the
+end. Logs lose their oldest bytes.
 
 """
 
@@ -112,25 +113,23 @@ def _limits_of_arguments() -> list[Limit]:
 
 def _limits_of_texts() -> list[Limit]:
     assert searching.MAX_FOUND_CHARACTERS == captures.MAX_CHARACTERS
-    in_the_middle = "a quarter from the beginning and the rest from the end"
-    with_since = "with `since` all from the beginning, and the cursor to go on from is returned"
     asked = f"{reports.MAX_ASKED_CHARACTERS:,} characters"
-    first = f"or {reports.WHOLE_SCREEN:,} of a screen that comes for the first time"
-    step = f"and {reports.STEP_CHARACTERS} more for each further step, up to {asked}"
+    first = f"or {reports.WHOLE_SCREEN:,} of a screen shown for the first time"
+    step = f"{reports.STEP_CHARACTERS} more for each further step, up to {asked}"
     return [
         ("lines of a capture", f"{MAX_TEXT_LINES:,}"),
         (
             "text of a capture",
-            f"{captures.MAX_CHARACTERS:,} characters, {in_the_middle}; {with_since}",
+            f"{captures.MAX_CHARACTERS:,} characters; with `since`, all from the beginning",
         ),
         (
             "text of `tmux_run`",
-            f"{captures.MAX_CHARACTERS:,} characters, {in_the_middle}; `tmux-debug run` prints all",
+            f"{captures.MAX_CHARACTERS:,} characters; `tmux-debug run` prints all",
         ),
-        ("text of a wait, or with `wait_for`", f"{asked}, {in_the_middle}"),
+        ("text of a wait, or with `wait_for` or `port`", asked),
         (
-            "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
-            f"{reports.MAX_UNASKED_CHARACTERS:,} characters, {first}; {step}; each keeps its share",
+            "other text of `tmux_create_pane` and `tmux_send_keys`",
+            f"{reports.MAX_UNASKED_CHARACTERS:,} characters, {first}; {step}",
         ),
         ("lines that `show` returns", f"the newest {reports.MAX_SHOWN_LINES}"),
     ]
@@ -140,7 +139,8 @@ def _limits_of_logs() -> list[Limit]:
     log = f"the last {_size(retention.MAX_LOG_BYTES)}"
     all_logs = f"{_size(retention.MAX_LOGS_BYTES)} for all panes"
     kept = f"{_size(archive.MAX_KEPT_BYTES)} beside the logs of present panes"
-    audits = f"and as much before that; {_size(audit.MAX_DEFAULTS_BYTES)} for all directories"
+    before = f"and {_size(audit.MAX_DEFAULT_BYTES)} in the file before"
+    audits = f"{before}; {_size(audit.MAX_DEFAULTS_BYTES)} for all directories"
     memory = "which take 10 MB, or up to 250 MB in many colours"
     return [
         ("log of a pane", f"{log}, and {all_logs}"),

@@ -192,8 +192,8 @@ def run_remark(run: Report, timeout_s: float) -> str | None:
     """
     timed_out = f"timed out after {timeout_s:g} s"
     before = run.interrupted
-    if before and before.blocked_on:
-        timed_out += f", blocked: {before.blocked_on}"
+    if before and before.waits:
+        timed_out += f", {before.waits}"
     # A program that leads elsewhere, which the state names, is not what was interrupted.
     elif before and before.foreground and (before.pid != run.state.pid or run.reason in _GO_ON):
         timed_out += f", foreground {before.foreground} (pid {before.pid})"
