@@ -23,6 +23,7 @@ from support import PATIENCE_S, Tools, in_process, run_of, texts
 
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.clients import agent_file
+from tmux_debug_mcp.clients.table import CLIENTS, Homes
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Clock, Times
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.archive import Archive
@@ -215,6 +216,28 @@ async def test_all_clients_start_the_same_server(environment: dict[str, str]) ->
     )
     async with Client(parameters) as client:
         assert len((await client.list_tools()).tools) == len(choose("debug")[0].tools)
+
+
+def test_table_of_clients_is_that_of_the_code() -> None:
+    rows = rows_of(page("clients.md"), "| client | file of `--scope user` |")
+    homes = Homes({"HOME": "~"}, Path())
+
+    def named(client: str, scope: str) -> str:
+        place = CLIENTS[client].places.get(scope)
+        return f"`{place(homes)}`" if place else ""
+
+    assert [row[0] for row in rows] == [f"`{client}`" for client in (*CLIENTS, "nix")]
+    for client, (_, *files) in zip(CLIENTS, rows, strict=False):
+        for scope, file in zip(("user", "project"), files, strict=True):
+            assert re.split("[;,]", file)[0] == named(client, scope), client
+
+
+def test_times_are_as_accurate_as_the_page_says() -> None:
+    times = Times()
+    several, one = f"{times.order_s * 1000:g} ms", f"{times.trim_s:g} s"
+
+    text = " ".join(page("look-back.md").split())
+    assert f"accurate to {several} while several panes print, else to {one};" in text
 
 
 @pytest.fixture

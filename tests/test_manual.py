@@ -91,6 +91,11 @@ class TestShownByGroff:
             assert f"--{option.flag}" in words
             assert option.variable in words
 
+    def test_values_are_shown_as_they_are_typed(self, command_page: str) -> None:
+        words = " ".join(command_page.split())
+        for explained in ("CLIENT claude-code, codex, ", " user = for you ", " screen: rows as "):
+            assert explained in words
+
     def test_examples_are_shown_as_they_are_typed(self, command_page: str) -> None:
         assert (
             "           tmux-debug create --name web --wait-for listening 'python3 app.py'\n"

@@ -596,6 +596,11 @@ class TestInTerminal:
         assert not re.search(r"\x1b\[[0-9;]*3[0-9]", in_terminal(shell, "audit.log", NO_COLOR="1"))
         assert "\x1b" not in in_terminal(shell, "audit.log", TERM="dumb")
 
+    def test_colours_may_be_wanted_in_a_pipe(self, shell: Shell, audit: Path) -> None:
+        audit.write_text(record(1, command="a", error="no"))
+
+        assert "\x1b[1;31mfailed" in shell.run("audit", "audit.log", FORCE_COLOR="1").stdout
+
     def test_widths_stay_the_same_through_a_long_table(self, shell: Shell, audit: Path) -> None:
         audit.write_text("".join(record(number % 60, command="a") for number in range(1000)))
 

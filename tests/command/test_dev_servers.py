@@ -89,6 +89,18 @@ def test_agent_and_person_share_it_whoever_has_started_it(
     assert shell.out("--server", str(detached.pid), "ps", "--names") == "web\n"
 
 
+def test_agent_whose_server_is_kept_has_it_among_its_own_panes(
+    shell: Shell, launch: Callable[..., Server]
+) -> None:
+    agent = launch("--keep", "60m", cwd=shell.cwd)
+
+    shell.out("dev", "--name", "web", "--", UP)
+
+    assert '"web"' in agent.text("list_panes")
+    assert shell.out("wait", "web") == "up\n"
+    assert len(shell.servers()) == 1
+
+
 def test_pane_has_the_size_of_the_terminal_of_the_person_who_starts_it(
     sits: Callable[..., Person], shell: Shell
 ) -> None:

@@ -197,6 +197,15 @@ def test_thousands_of_variables_that_the_caller_has_not_are_not_set(
     assert "b'V1'" not in shown
 
 
+def test_configuration_of_the_users_tmux_is_not_read(shell: Shell) -> None:
+    config = Path(shell.env["HOME"], ".config", "tmux")
+    config.mkdir(parents=True)
+    for file in (config / "tmux.conf", config.parents[1] / ".tmux.conf"):
+        file.write_text("set-environment -g FROM_CONFIGURATION 1\n")
+
+    assert shell.out("run", "echo [$FROM_CONFIGURATION]") == "[]\n"
+
+
 @pytest.mark.parametrize("toolsets", ["debug", "tabs", "terminal", "tmux"])
 def test_panes_of_a_client_have_its_environment_through_a_kept_server(
     shell: Shell, launch: Callable[..., Server], toolsets: str

@@ -13,6 +13,7 @@ from .conftest import Shell
         (["run", "kill -9 $$"], 137),
         (["run", "--timeout", "0.3", "sleep 100"], 124),
         (["run", "read x"], 126),
+        (["run", "bash --norc"], 126),
         (["run", "--pane", "nope", "true"], 125),
         (["run", "--nope", "true"], 125),
         (["run", "--timeout", "0", "true"], 125),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support import SHELLS, ask_until, python, wait_until
-from wire import Server
+from wire import SERVER, Server
 
 from tmux_debug_mcp.sockets.inside import add_program
 
@@ -112,8 +112,10 @@ class TestOfAClient:
         server.call("create_pane", command="read x; exit 3", name="asks")
 
         output, _ = ran(server, "tmux-debug send asks x; tmux-debug send asks y Enter")
+        waited, _ = ran(server, "tmux-debug wait asks | cat")
 
         assert re.fullmatch(r"x\nx?y\n\[debug-1 asks exited with code 3 after .*\]\n", output)
+        assert waited.splitlines()[-1].startswith("[debug-1 asks exited with code 3 after ")
 
     def test_status_goes_where_standard_error_is_sent(self, server: Server, tmp_path: Path) -> None:
         script = "tmux-debug run 'echo out' 2>status; echo; cat status"
@@ -315,6 +317,18 @@ def test_panes_of_a_detached_server_call_it(shell: Shell) -> None:
     out = shell.out("run", "tmux-debug create --name web 'echo up; cat'; tmux-debug ps --names")
 
     assert out.splitlines() == ["up", "debug-1", "web"]
+
+
+def test_server_that_a_client_in_a_pane_keeps_ends_with_the_pane(shell: Shell) -> None:
+    (shell.cwd / "other" / ".git").mkdir(parents=True)
+    client = f"sleep 1000 | {shlex.join(SERVER)} --keep 60m | cat"
+    shell.out("create", "--name", "agent", "--cwd", "other", "--timeout", "0", client)
+    [own] = shell.servers()
+    ask_until(lambda: {one.cwd for one in shell.servers()}, lambda cwds: len(cwds) == 2)
+
+    shell.out("kill", "agent")
+
+    assert [one.pid for one in shell.servers()] == [own.pid]
 
 
 def test_calls_of_panes_do_not_keep_a_detached_server(shell: Shell, tmp_path: Path) -> None:

@@ -544,6 +544,33 @@ class TestAttach:
         server.call = lambda *_, **__: {"content": [{"text": ""}]}  # type: ignore[method-assign]
 
 
+@pytest.mark.parametrize("editor", ["emacs", "vim"])
+def test_person_searches_what_has_scrolled_away(
+    shell: Shell, launch: Callable[..., Server], editor: str
+) -> None:
+    """With the same key for all, though tmux has other keys for those whose editor is vi."""
+    shell.env["VISUAL"] = editor
+    first = "echo first | tr a-z A-Z; seq 100; exec cat"
+    launch().call("create_pane", command=first, name="web", wait_for="^100")
+    person = Person([*PROGRAM, "attach", "web"], shell.naming_env, shell.cwd)
+    with contextlib.closing(person):
+        person.sees("99")
+        person.types(PREFIX + b"\x1b[5~")
+        person.sees("web: scrolled back")
+        assert "FIRST" not in person.seen
+
+        person.types(b"\x13")
+        person.sees("(search down)")
+        person.types(b"FIRS")
+
+        person.sees("FIRST")
+        person.types(b"\r")
+        person.forgets()
+        person.types(b"q")
+        person.sees("web: watching")
+        assert person.leaves() == 0
+
+
 ASKS = "printf 'Password: '; stty -echo; read x; stty echo; echo; echo got ${#x}; exec cat"
 
 

@@ -314,6 +314,7 @@ def test_replay_is_not_on_record(shell: Shell, tmp_path: Path) -> None:
     shell.out("start", "--audit", str(audit))
     shell.out("create", "--name", "words", "echo one")
     shell.out("replay", "words", "--json")
+    shell.out("capture", "words", "--at", "4")
     shell.out("kill", "words")
 
     tools = [json.loads(line)["tool"] for line in audit.read_text().splitlines()]

@@ -331,6 +331,30 @@ def test_caller_that_is_interrupted_as_soon_as_it_has_asked_is_told_too(
     assert "; wait cancelled; tmux-debug kill debug-1 ends it; cursor" in done.stderr
 
 
+def test_second_interrupt_ends_a_verb_whose_server_does_not_answer(
+    shell: Shell, server: Server, tmp_path: Path
+) -> None:
+    waiting = shell.start("run", "echo $$ >pid; exec sleep 100")
+    wait_until((tmp_path / "pid").exists)
+    os.kill(server.pid, signal.SIGSTOP)
+
+    def is_caught() -> bool:
+        status = Path(f"/proc/{waiting.pid}/status").read_text()
+        [signals] = re.findall(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
+        return bool(int(signals, 16) >> (signal.SIGINT - 1) & 1)
+
+    try:
+        assert is_caught()
+        waiting.send_signal(signal.SIGINT)
+        wait_until(lambda: not is_caught())
+        assert waiting.poll() is None
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(60) == -signal.SIGINT
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    waiting.communicate()
+
+
 @pytest.mark.parametrize("text", ["abc", r"abc\n"])
 def test_status_line_begins_a_line_where_both_outputs_are_one(shell: Shell, text: str) -> None:
     words = ["run", f"printf '{text}'"]

@@ -18,7 +18,7 @@ from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS, Verb
 DATA = Path(__file__).parents[2] / "data"
 
 # The last change that a reader of the pages would notice.
-_DATE = "2026-11-26"
+_DATE = "2026-11-29"
 
 _SYNOPSIS = [
     (r"[\fB\-\-server\fR \fIPID\fR]", r"\fIVERB\fR", r"[\fIARGUMENT\fR \.\.\.]"),
@@ -32,21 +32,22 @@ pane is a terminal in a private tmux server. Its program keeps running between c
 
 Output goes to standard output, the status line to standard error. The status line says whether the
 program runs, what it awaits or how it ended, and gives a cursor: the number of bytes that the pane
-has printed. With `--json`, the whole result goes to standard output as one line of JSON.
+has printed.
 """
 
 _VERBS = """\
 The first seven verbs are tools of the server with their arguments as flags. Flags go before a
 command: everything from its first word on is the command's. Put `--` before a command or before
 keys whose first word begins with a dash. Several words of a command keep their quoting. PANE is
-the id or the name of a pane, REGEX a regular expression. `--json` prints the whole result as JSON,
-`--status` prints the status line on standard output, after the text; `--text` prints none. `-q`
-prints nothing, or why the exit status isn't 0, on standard error.
+the id or the name of a pane, REGEX a regular expression. `--json` prints the whole result as one
+line of JSON, `--status` prints the status line on standard output, after the text; `--text` prints
+none. `-q` prints nothing, or why the exit status isn't 0, on standard error.
 """
 
 # Descriptions of arguments that the text above has.
 _COMMON = (
     "Pane id or name.",
+    "Pane ids or names.",
     "Regular expression.",
     "Print the whole result as JSON.",
     "Print the status line on standard output, after the text.",
@@ -56,14 +57,13 @@ _COMMON = (
 
 _CHOICE = """\
 Every server listens on a Unix socket that only its user can reach. `tmux-debug` uses the server
-that `--server` or `TMUX_DEBUG_SERVER` names by its process id; else the one that, or whose MCP
-client, is the nearest ancestor of the caller; else the one of the caller's directory, or of the
-nearest directory above it, up to the root of the repository and below the home. There a detached
-one comes first; one of an MCP client is only for `attach`, `secret`, `capture`, `wait`, `list`,
-`ps` and `replay`. If several match, the name of a pane decides. It never uses a server of another
-directory unless you name it. If none is found, `create`, `run` and `dev` start one for the current
-directory, which ends after 60 minutes without use. `ps` lists all servers, and says which one is
-used and why.
+that `--server` or `TMUX_DEBUG_SERVER` names by its process id; else that of the pane or of the MCP
+client that the caller belongs to; else that of the caller's directory, or of the nearest directory
+above it, up to the root of the repository, but not of the home or above. There a detached one comes
+first; one of an MCP client is only for `attach`, `secret`, `capture`, `wait`, `list`, `ps` and
+`replay`. If several match, the name of a pane decides. If none is found, `create`, `run` and `dev`
+start one for the current directory, which ends after 60 minutes without use. `ps` lists all
+servers, and says which one is used and why.
 """
 
 _STATUSES = [
@@ -72,18 +72,18 @@ _STATUSES = [
         "`1`",
         (
             "The stop pattern matched; the program ended or awaited input first; a step wasn't "
-            "sent; the program of `create` has failed already; or `capture` couldn't print all "
-            "that was asked for."
+            "sent; the program of `create` has failed already; or `capture` found no match, or "
+            "couldn't print all that was asked for."
         ),
     ),
     ("`124`", "Timed out."),
     ("`125`", "Refused or wrong. Standard error says why."),
-    ("`126`", "The command of `run` awaits input. Answer it with `send`."),
+    ("`126`", "The command of `run` awaits input, or started a shell. Answer it with `send`."),
     ("other", "The exit code of the command of `run`."),
 ]
 
 _AFTER_STATUSES = """\
-A command may itself end with 124 to 126. The `reason` in what `--json` prints tells which it was.
+If a command may itself end with 124 to 126, see `reason` in what `--json` prints.
 """
 
 _VARIABLES = [
@@ -149,16 +149,19 @@ _SERVERS_STATUSES = [
 ]
 
 _SERVERS_VARIABLES = [
-    ("`SHELL`", "The shell of panes, unless `--shell` names another."),
+    (
+        "`SHELL`",
+        (
+            "The shell of panes, unless `--shell` names another; for commands only if it is bash, "
+            "zsh, ksh or dash."
+        ),
+    ),
     ("`XDG_RUNTIME_DIR`", "Where sockets are; else `/run/user/UID`, else `/tmp`."),
     ("`XDG_STATE_HOME`", "Where audits and logs are kept by default; else `~/.local/state`."),
 ]
 
 _SERVERS_FILES = [
-    (
-        "`$XDG_STATE_HOME/tmux-debug-mcp/audits`",
-        "Audits of servers that outlive their clients, unless `--audit` says otherwise.",
-    ),
+    ("`$XDG_STATE_HOME/tmux-debug-mcp/audits`", "Default audits: see `--audit`."),
     ("`$XDG_RUNTIME_DIR/tmux-debug-…/socket`", "Where `tmux-debug`(1) reaches the server."),
     (
         "`$XDG_STATE_HOME/tmux-debug-mcp/logs`",
@@ -272,7 +275,8 @@ def _flag(option: Option) -> str:
 def _commands() -> list[str]:
     """Return the lines about what the server's program does instead of serving."""
     described = [(f"`{verb.name}`", _sentence(verb.summary)) for verb in SECTIONS[LOOKING]]
-    return [*rows(described), ".PP", *filled("They are verbs of `tmux-debug`(1), too.")]
+    theirs = "They are verbs of `tmux-debug`(1), with its exit statuses."
+    return [*rows(described), ".PP", *filled(theirs)]
 
 
 def _verbs() -> list[str]:

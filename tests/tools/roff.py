@@ -16,6 +16,8 @@ _SPECIAL = {
 }
 _SENTENCES = re.compile(r"(?<=[a-z0-9)`][.?:]) (?=[A-Z`])")
 _CODE = re.compile(r"`([^`]+)`")
+# The beginning of a help that explains values: they are typed as they are.
+_VALUE = re.compile(r"[\w-]+(?:[:,]| =) ")
 _COLUMNS = 78
 # Names of options and variables stay whole. groff forgets it behind examples and synopses.
 _NO_HYPHENS = ".nh"
@@ -157,7 +159,8 @@ def _sentence(text: str) -> str:
     """Return the help of an argument as a sentence."""
     if not text:
         return ""
-    return f"{text[0].upper()}{text[1:]}".removesuffix(".") + "."
+    begin = text[0] if _VALUE.match(text) else text[0].upper()
+    return f"{begin}{text[1:]}".removesuffix(".") + "."
 
 
 def _option(action: argparse.Action, names: Sequence[str]) -> str:

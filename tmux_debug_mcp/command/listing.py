@@ -40,8 +40,8 @@ _BELL = "\a"
 def add_arguments(parser: VerbParser) -> None:
     """Add the arguments of `ps`."""
     parser.description = (
-        "List the servers: of this directory's, the running panes, of others and of panes that "
-        "have ended how many there are."
+        "List the servers, with the running panes of this directory's. Panes that have ended and "
+        "those of other directories are only counted, unless they ask for a secret."
     )
     parser.add_argument("--all", action="store_true", help="list all panes, running ones first")
     follows = "live view; rings the bell when a program asks for a secret"
