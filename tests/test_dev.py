@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 IS_ROOT = os.geteuid() == 0
+SUDO, AS_ROOT = ("", "") if IS_ROOT else ("sudo ", " as root")
 # What any system has, and nothing of what `dev` may have to install.
 BASE = ("bash", "env", "cat", "dirname", "sed", "sha256sum", "rm")
 # What pip writes as the commands of a package, by the library that it has for this.
@@ -75,32 +76,48 @@ def again(
 
 
 @pytest.mark.parametrize(
-    ("manager", "told"),
+    ("manager", "sudo", "told"),
     [
         (
             None,
+            True,
             (
-                "dev: missing: python3 (Debian's names). "
-                "Install it with your system's package manager.\n"
+                "dev: missing: python3 python3-venv tmux (Debian's names). "
+                "Install them with your system's package manager.\n"
             ),
         ),
         (
             "apt-get",
-            "dev: installing python3\n" * IS_ROOT
-            + "dev: missing: python3. Install it: {sudo}apt-get install python3\n",
+            True,
+            "dev: installing python3 python3-venv tmux\n"
+            "dev: missing: python3. Install it: apt-get update && apt-get install python3\n"
+            if IS_ROOT
+            else "dev: missing: python3 python3-venv tmux. Install them: "
+            "sudo apt-get update && sudo apt-get install python3 python3-venv tmux\n",
         ),
-        ("dnf", "dev: missing: python3. Install it: {sudo}dnf install python3\n"),
+        (
+            "dnf",
+            True,
+            f"dev: missing: python3 tmux. Install them: {SUDO}dnf install python3 tmux\n",
+        ),
+        (
+            "dnf",
+            False,
+            f"dev: missing: python3 tmux. Install them{AS_ROOT}: dnf install python3 tmux\n",
+        ),
     ],
+    ids=["no manager", "apt-get", "dnf", "without sudo"],
 )
-def test_without_python_nothing_else_is_tried(
-    programs: Path, tmp_path: Path, manager: str | None, told: str
+def test_all_that_is_missing_is_told_at_once(
+    programs: Path, tmp_path: Path, manager: str | None, told: str, *, sudo: bool
 ) -> None:
     if manager:
         add(programs, manager)
+    if sudo:
+        add(programs, "sudo", "exit 1")
     done = dev(programs, tmp_path / "clone", "demo")
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == told.format(sudo="" if IS_ROOT else "sudo ")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
     assert not (tmp_path / "clone" / ".venv").exists()
 
 
@@ -123,7 +140,7 @@ def test_package_that_can_not_be_installed_ends_it(programs: Path, tmp_path: Pat
         "dev: installing tmux\nE: no such package\n"
         "dev: apt-get could not install tmux; it says why above.\n"
         if IS_ROOT
-        else "dev: missing: tmux. Install it: sudo apt-get install tmux\n"
+        else "dev: missing: tmux. Install it as root: apt-get update && apt-get install tmux\n"
     )
     assert (done.returncode, done.stderr) == (1, wanted)
     assert not (tmp_path / "clone" / ".venv").exists()
@@ -135,10 +152,7 @@ def test_packages_have_the_names_of_the_system(programs: Path, tmp_path: Path) -
     done = dev(programs, tmp_path / "clone", "demo")
 
     assert done.returncode == 1
-    assert (
-        done.stderr
-        == f"dev: missing: tmux. Install it: {'' if IS_ROOT else 'sudo '}dnf install tmux\n"
-    )
+    assert done.stderr == f"dev: missing: tmux. Install it{AS_ROOT}: dnf install tmux\n"
 
 
 def test_packages_that_pip_can_not_install_leave_nothing_that_looks_finished(

@@ -174,14 +174,21 @@ def test_colours_are_for_terminals_without_no_color(
     assert b"/nonexistent" in text
 
 
-def test_path_without_tmux(shell: Shell, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_sudo", [True, False])
+def test_path_without_tmux(shell: Shell, tmp_path: Path, *, has_sudo: bool) -> None:
     installer = script(tmp_path / "bin/apt-get", "exit 1").parent
+    if has_sudo:
+        script(installer / "sudo", "exit 1")
     # Nix has a path of its own for a tmux that is not named.
     report = examine(shell, PATH=str(installer), TMUX_DEBUG_TMUX="tmux")
 
     assert report.problems == ["tmux"]
     assert report["tmux"]["found"] == "tmux is not on PATH."
-    assert report["tmux"]["advice"] == "Install it: sudo apt-get install tmux"
+    is_root = os.geteuid() == 0
+    sudo = "sudo " if has_sudo and not is_root else ""
+    who = "" if has_sudo or is_root else " as root"
+    line = f"{sudo}apt-get update && {sudo}apt-get install tmux"
+    assert report["tmux"]["advice"] == f"Install it{who}: {line}"
     assert report.named("server start") == []
 
 

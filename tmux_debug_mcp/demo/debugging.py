@@ -76,9 +76,9 @@ async def story(client: Client, show: Show, person: Person, **defaults: float) -
     return "deployed" in text
 
 
-def wrapped(text: str) -> str:
-    """Return text in lines of at most COLUMNS columns, indented as those that they continue."""
-    wrapper = textwrap.TextWrapper(COLUMNS, break_on_hyphens=False)
+def wrapped(text: str, columns: int = COLUMNS) -> str:
+    """Return text in lines of at most so many columns, indented as those that they continue."""
+    wrapper = textwrap.TextWrapper(columns, break_on_hyphens=False)
     rows = []
     for line in text.split("\n"):
         wrapper.subsequent_indent = line[: len(line) - len(line.lstrip())]
@@ -128,7 +128,7 @@ def _program(module: str, *words: str) -> list[str]:
 
 async def _print(text: str, style: str) -> None:
     """Print text, in a style if a person reads it in a terminal that supports that."""
-    text = wrapped(text)
+    text = wrapped(text, min(COLUMNS, shutil.get_terminal_size((COLUMNS, 0)).columns))
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in (None, "", "dumb")
     if not is_plain and sys.stdout.isatty():
         text = f"\033[{style}m{text}\033[0m"

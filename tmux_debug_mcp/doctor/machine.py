@@ -31,13 +31,13 @@ _VARIABLES = "TMUX_DEBUG_"
 _OTHER_VARIABLES = ("TMUX_DEBUG_SERVER",)
 # From this scope on, only CAP_SYS_PTRACE lets us look at our own descendants. Source: Yama.rst.
 _YAMA_ADMIN_ONLY = 2
-# Commands that install tmux, by their package manager.
+# Commands that install tmux, by their package manager; with `sudo` where that is needed.
 _INSTALLERS = {
-    "apt-get": "sudo apt-get install tmux",
-    "dnf": "sudo dnf install tmux",
-    "pacman": "sudo pacman -S tmux",
-    "zypper": "sudo zypper install tmux",
-    "apk": "sudo apk add tmux",
+    "apt-get": "{sudo}apt-get update && {sudo}apt-get install tmux",
+    "dnf": "{sudo}dnf install tmux",
+    "pacman": "{sudo}pacman -S tmux",
+    "zypper": "{sudo}zypper install tmux",
+    "apk": "{sudo}apk add tmux",
     "nix-env": "nix-env -iA nixpkgs.tmux",
 }
 
@@ -110,7 +110,11 @@ def _missing(tmux: str, environ: Mapping[str, str]) -> Finding:
     path = environ.get("PATH")
     lines = [line for program, line in _INSTALLERS.items() if shutil.which(program, path=path)]
     line = lines[0] if lines else "tmux 3.3 or newer, with your system's package manager"
-    return problem("tmux", "tmux is not on PATH.", f"Install it: {line}")
+    is_for_root = "{sudo}" in line and os.geteuid() != 0
+    has_sudo = shutil.which("sudo", path=path) is not None
+    who = " as root" if is_for_root and not has_sudo else ""
+    line = line.format(sudo="sudo " if is_for_root and has_sudo else "")
+    return problem("tmux", "tmux is not on PATH.", f"Install it{who}: {line}")
 
 
 def _server(tmux: str, outcome: Answers | str) -> list[Finding]:
