@@ -118,12 +118,31 @@ def test_release_is_built_of_a_version_and_an_address(clone: Path) -> None:
     changelog_file = clone / "CHANGELOG.md"
     assert re.search(r"\n## \[0\.2\.0\] - \d{4}-\d\d-\d\d\n", changelog_file.read_text())
     with tarfile.open(clone / "dist" / sdist) as archive:
-        changelog = archive.extractfile("tmux_debug_mcp-0.2.0/CHANGELOG.md")
-        assert changelog
-        assert b"Unreleased" not in changelog.read()
+        pages = {
+            name: archive.extractfile(f"tmux_debug_mcp-0.2.0/{name}").read().decode()  # type: ignore[union-attr]
+            for name in ("CHANGELOG.md", "README.md")
+        }
+    assert "Unreleased" not in pages["CHANGELOG.md"]
+    # A package index shows the README alone.
+    assert re.findall(r"\]\((?!https://)", pages["README.md"]) == []
+    assert f"]({ADDRESS}/blob/v0.2.0/docs/limits.md)" in pages["README.md"]
+    assert f"]({ADDRESS}/raw/v0.2.0/docs/demo.png)" in pages["README.md"]
+    assert "](docs/limits.md)" in (clone / "README.md").read_text()
+
+    # What it says to type next publishes the commit and the tag.
+    [line] = [line for line in done.stdout.splitlines() if "git push" in line]
+    remote = clone.parent / "remote.git"
+    git(clone, "init", "--quiet", "--bare", str(remote))
+    git(clone, "remote", "add", "origin", str(remote))
+    git(clone, "push", "--quiet", "--set-upstream", "origin", "HEAD")
+    for name, value in (("name", "A. Developer"), ("email", "a@example.com")):
+        git(clone, "config", f"user.{name}", value)
+    subprocess.run(["sh", "-ec", line], cwd=clone, capture_output=True, check=True)
+    head = git(clone, "rev-parse", "HEAD")
+    assert git(clone, "rev-parse", "@{upstream}") == head
+    assert git(remote, "rev-parse", "v0.2.0^{commit}") == head
 
     # The next one knows the address.
-    commit(clone)
     shutil.rmtree(clone / "dist")
     refused = release(clone, "0.3.0")
     assert refused.stderr == (

@@ -25,12 +25,13 @@ _BUILD = (
     "import sys; from flit_core import buildapi; "
     "print(buildapi.build_wheel(sys.argv[1])); print(buildapi.build_sdist(sys.argv[1]))"
 )
+_LINK = re.compile(r"\]\((?!https://)(.+?)\)")
 _URLS = re.compile(r"\n\[project\.urls\]\n(?:.+\n)*")
 _NEXT = """\
 dist has {files}.
 Look at the changes (git diff), then:
 
-  git commit -am "Release {version}" && git tag v{version} && git push --follow-tags
+  git commit -am "Release {version}" && git tag -m {version} v{version} && git push --follow-tags
   .venv/bin/uv publish dist/*
   mcp-publisher publish"""
 
@@ -62,7 +63,7 @@ def release(version: str, address: str) -> str:
     try:
         _stamp(version, address)
         DIST.mkdir()
-        names = _run(sys.executable, "-c", _BUILD, str(DIST)).split()
+        names = _build(version, address)
         _check(version, address, DIST / names[0])
     except BaseException:
         _run("git", "checkout", "--quiet", ".")
@@ -98,6 +99,25 @@ def _stamp(version: str, address: str) -> None:
     _change(ROOT / "README.md", lambda text: re.sub(r"<!-- mcp-name: .*\n", "", text) + mark)
     for script in ("registry.py", "manual.py"):
         _run(sys.executable, f"tests/tools/{script}")
+
+
+def _build(version: str, address: str) -> list[str]:
+    """Build into `dist`, and return the names of the files.
+
+    A package index shows the README alone, so there its links lead to the repository.
+    """
+    readme = ROOT / "README.md"
+    text = readme.read_text()
+
+    def with_address(link: re.Match[str]) -> str:
+        kind = "raw" if link[1].endswith(".png") else "blob"
+        return f"]({address}/{kind}/v{version}/{link[1]})"
+
+    readme.write_text(_LINK.sub(with_address, text))
+    try:
+        return _run(sys.executable, "-c", _BUILD, str(DIST)).split()
+    finally:
+        readme.write_text(text)
 
 
 def _with_version(text: str, version: str) -> str:

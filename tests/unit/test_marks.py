@@ -144,7 +144,7 @@ def test_raw_text_reads_the_same() -> None:
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
 def test_what_is_typed_elsewhere_is_shown_as_the_command(kind: str) -> None:
-    line = f"me@web:~$ {filled(ELSEWHERE[kind].reader, nonce=NONCE)}"
+    line = f"me@web:~$ {filled(ELSEWHERE[kind].line, nonce=NONCE)}"
     output = f"{line}\r\n\033]7777;{NONCE};1\a{begin('make test')}made\r\n{END}"
     transcript = Transcript(columns=80)
     transcript.feed(output.encode())

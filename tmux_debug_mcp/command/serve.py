@@ -40,7 +40,7 @@ def main() -> None:
         if is_served:
             _check_streams(closed)
         if is_served and values["keep"]:
-            status = _relay(values)
+            status = _serve_detached(values)
         else:
             status = tmux_debug.run_here(_PROGRAM, words)
     except OptionError as error:
@@ -80,7 +80,7 @@ def _greeting() -> str:
     )
 
 
-def _relay(values: Values) -> int:
+def _serve_detached(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
     connection, _ = connect(values, os.environ)
     environment = sent_environment(of_project(os.environ))

@@ -46,7 +46,7 @@ from .creation import NewPane, Origin, calling, check, check_size, directory, re
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
-from .ports import Ports, complaint, holder_elsewhere, numbers
+from .ports import Ports, complaint, foreign_holder, numbers
 from .readable import KeptPane, Readable, shown_name
 
 MAX_PANES = 512
@@ -170,7 +170,7 @@ class Engine:
             if process is None or (state.is_running and process.pgrp == state.pid):
                 return None
             return f"{plain_name(process.comm)} (pid {pid}) of this pane"
-        process = await anyio.to_thread.run_sync(holder_elsewhere, port, listening)
+        process = await anyio.to_thread.run_sync(foreign_holder, port, listening)
         return f"{plain_name(process.comm)} (pid {process.pid})" if process else None
 
     async def create(self, new: NewPane, *, is_only: bool = False) -> Pane:

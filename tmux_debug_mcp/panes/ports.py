@@ -149,7 +149,7 @@ class Ports:
         return None
 
 
-def holder_elsewhere(port: int, listening: Sequence[End]) -> processes.Stat | None:
+def foreign_holder(port: int, listening: Sequence[End]) -> processes.Stat | None:
     """Return the process of our user that listens on a port. Blocks for up to about 100 ms."""
     pid = sockets.holder([end.inode for end in listening if end.port == port])
     return None if pid is None else processes.read_stat(pid)

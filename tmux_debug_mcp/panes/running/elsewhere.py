@@ -54,7 +54,7 @@ _ASKS_FOR_SECRET = re.compile(
     r"(?i)\b(?:pass[ -]?(?:word|phrase|code)|passwort|mot de passe|pin|secret|token|code|otp)"
     r"\b.*[:?]\s*$"
 )
-# An answer of a shell: what its reader says of it, or backslashes. See `QUESTION`.
+# An answer of a shell: its kind, or backslashes. See `QUESTION`.
 _ANSWER = r"\033\]7777;@nonce@;(\d|\\{1,2})\a"
 _FISH = "\\"
 # An answer comes after the echo of the question, and maybe messages of the shell.
@@ -155,7 +155,7 @@ async def give_elsewhere(
         dialect = previous.dialect if previous and previous.dialect else await _ask(pane, to)
     job = TypedJob(command, to, pane.log, pane.clock)
     try:
-        dialect = ELSEWHERE[await _answer(pane, to, dialect.reader, job.key)]
+        dialect = ELSEWHERE[await _answer(pane, to, dialect.line, job.key)]
         error = await syntax_error(pane.clock, command) if dialect is BASH_ELSEWHERE else None
     except (ToolError, anyio.get_cancelled_exc_class()):
         await _end_reading(pane)
@@ -264,7 +264,7 @@ async def _answer(pane: Pane, to: Door, line: str, nonce: str) -> str:
         await pane.check_running()
         shown = (await last_line(log, 0, log.size))[-_MAX_SHOWN_CHARACTERS:]
         why = f"no shell answered within {answer_s:g} s"
-        if len(line) <= _MAX_SHOWN_CHARACTERS:  # the line of a reader is long, and tells nothing
+        if len(line) <= _MAX_SHOWN_CHARACTERS:  # ours is long, and tells nothing
             why += f". Typed was `{line.strip()}`"
         raise ElsewhereError(pane.id, to.name, f"{why}; the last line is `{shown}`")
     return found[1].decode()

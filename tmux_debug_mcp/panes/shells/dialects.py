@@ -276,20 +276,20 @@ class ElsewhereDialect:
     """How a shell elsewhere, which can't read our files, reads a command and runs it.
 
     Attributes:
-        reader: The line that makes it read a script, with the fact `nonce`.
+        line: The line that makes it read a script, with the fact `nonce`.
         script: The script, with the facts `begin`, `end` and `abort`, nonces of marks; `shown`, the
             command in a mark; `command`, the command in quotes; and `restore`.
         restore: The line that sets `$?`, with the fact `code`.
         quote: Puts a text in quotes.
     """
 
-    reader: str
+    line: str
     script: str
     restore: str = "case $- in *e*) ;; *) (exit @code@) ;; esac"
     quote: Callable[[str], str] = shlex.quote
 
 
-# By what the mark of the reader says.
+# By what the mark of that line says.
 ELSEWHERE: Mapping[str, ElsewhereDialect] = {
     "0": ElsewhereDialect(f' eval "$({_READS_POSIX})"', _POSIX_ELSEWHERE),
     "1": ElsewhereDialect(f' eval "$({_READS_POSIX})"', _BASH_ELSEWHERE),
