@@ -222,14 +222,14 @@ def test_table_of_clients_is_that_of_the_code() -> None:
     rows = rows_of(page("clients.md"), "| client | file of `--scope user` |")
     homes = Homes({"HOME": "~"}, Path())
 
-    def named(client: str, scope: str) -> str:
-        place = CLIENTS[client].places.get(scope)
+    def named(name: str, scope: str) -> str:
+        place = CLIENTS[name].places.get(scope)
         return f"`{place(homes)}`" if place else ""
 
-    assert [row[0] for row in rows] == [f"`{client}`" for client in (*CLIENTS, "nix")]
-    for client, (_, *files) in zip(CLIENTS, rows, strict=False):
+    assert [row[0] for row in rows] == [f"`{name}`" for name in (*CLIENTS, "nix")]
+    for name, (_, *files) in zip(CLIENTS, rows, strict=False):
         for scope, file in zip(("user", "project"), files, strict=True):
-            assert re.split("[;,]", file)[0] == named(client, scope), client
+            assert re.split("[;,]", file)[0] == named(name, scope), name
 
 
 def test_times_are_as_accurate_as_the_page_says() -> None:
