@@ -1,4 +1,4 @@
-"""What `tmux-debug` does without a server: help, completion, and the list of servers."""
+"""Each verb's help and completion, and what `tmux-debug` does without a server."""
 
 import json
 import re

@@ -4,8 +4,8 @@ A wait reads the pane's log as it grows, and does nothing in between. If a condi
 the program is doing, it also looks at the pane from time to time. A program that draws on the whole
 screen prints no lines, so the wait matches the rows that have changed since it began.
 
-What ends a wait are the rules in `EndOfWait`. The log may be late. So a rule by which something was
-not printed needs a log that was drained.
+What ends a wait are the rules in `EndOfWait`. The log may be late, so a rule drains it before it
+says that something was not printed.
 """
 
 import contextlib
@@ -170,7 +170,7 @@ class EndOfWait:
         return Reason(moment.match) if moment.match else None
 
     def _exited(self, moment: Moment) -> Reason | Need | None:
-        """A failure or a loss ends the wait at once. Else what is left running may still print."""
+        """After code 0, what is left running may still print or listen."""
         if moment.ending is None:
             return None
         if self._is_for_activity:

@@ -10,7 +10,8 @@ What a program awaits:
 
 When a pane is at rest:
 
-- It has ended, its program is awaiting something, or it has been quiet for `Times.quiet_s`.
+- It has ended, its program is awaiting something, or it has read what was typed and been quiet for
+  `Times.quiet_s`.
 - A program that also waits for other things, such as one that watches files, must be quiet as well.
   It would take keys, but may have more to do first.
 - That is not so for an event loop that sleeps: for a while, only a key or a signal from outside can
@@ -227,9 +228,9 @@ class ActivityTracker:
     ) -> Activity:
         """Return what the pane is doing, given the next snapshot and when the look at it began.
 
-        The look took `took_s`, and what it saw may be as new as its end. Whoever has looked only
-        `since` then counts quiet and sameness from there. Unless tmux `is_flushed` since the wait
-        for the terminal was first seen, the program may wait for an answer of tmux to a query.
+        The look took `took_s`, and what it saw may be as new as its end. Quiet and sameness count
+        from `since` on, when the caller began to look. Unless tmux `is_flushed` since the wait for
+        the terminal was first seen, the program may wait for an answer of tmux to a query.
         """
         times, seen_at = self._times, now + took_s
         if self._begun_at is None:
