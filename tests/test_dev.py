@@ -14,6 +14,12 @@ IS_ROOT = os.geteuid() == 0
 SUDO, AS_ROOT = ("", "") if IS_ROOT else ("sudo ", " as root")
 # What any system has, and nothing of what `dev` may have to install.
 BASE = ("bash", "env", "cat", "dirname", "sed", "sha256sum", "rm")
+# A pip that records its arguments, and writes the commands of a package.
+PIP = """echo "$*" >>calls
+for one in tmux-debug tmux-debug-mcp; do
+    cat .venv/bin/pip >.venv/bin/$one
+    /bin/chmod +x .venv/bin/$one
+done"""
 # What pip writes as the commands of a package, by the library that it has for this.
 INSTALLS = """
 import sys
@@ -170,9 +176,7 @@ def test_packages_that_pip_can_not_install_leave_nothing_that_looks_finished(
 
 
 def test_demo_installs_what_it_needs_and_tests_the_rest(programs: Path, tmp_path: Path) -> None:
-    installs = "for one in tmux-debug tmux-debug-mcp; do cat .venv/bin/pip >.venv/bin/$one"
-    installs += "; /bin/chmod +x .venv/bin/$one; done"
-    add_environments(programs, f'echo "$*" >>calls; {installs}')
+    add_environments(programs, PIP)
     clone = tmp_path / "clone"
 
     assert dev(programs, clone, "setup").stderr == (
@@ -189,6 +193,20 @@ def test_demo_installs_what_it_needs_and_tests_the_rest(programs: Path, tmp_path
         f"{options} .[screenshot]",
         f"{options} .[dev]",
     ]
+
+
+def test_programs_that_a_person_has_to_install_are_told_before_pip_adds_tools(
+    programs: Path, tmp_path: Path
+) -> None:
+    add_environments(programs, PIP)
+    done = dev(programs, tmp_path / "clone", "test")
+
+    assert done.returncode == 1
+    [made, told] = done.stderr.splitlines()
+    assert made == "dev: making .venv with the package (100 MB)"
+    assert told.startswith("dev: missing: dash zsh ")
+    [installed] = (tmp_path / "clone" / "calls").read_text().splitlines()
+    assert installed.endswith(" .[screenshot]")
 
 
 @pytest.mark.parametrize("name", ["clone", "it's a clone"])

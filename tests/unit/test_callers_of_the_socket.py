@@ -17,6 +17,8 @@ from tmux_debug_mcp.sockets import listener, servers
 from tmux_debug_mcp.sockets.listener import Caller, Greeting
 
 MiB = 1 << 20
+# The pid of a server that started none of the processes here.
+OTHER_SERVER = 1 << 30
 
 
 @contextmanager
@@ -45,24 +47,28 @@ class TestWhereItRuns:
     def test_process_behind_many_others_may_be_in_a_pane(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(servers, "_MAX_ANCESTORS", 1)
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+            monkeypatch.setattr(os, "getpid", lambda: OTHER_SERVER)
+            assert not listener._may_be_in_pane(other.pid)
 
-        assert listener._may_be_in_pane(os.getppid())
+            monkeypatch.setattr(servers, "_MAX_ANCESTORS", 1)
+            assert listener._may_be_in_pane(other.pid)
 
     def test_process_that_we_can_not_see_is_in_no_pane(self) -> None:
         assert not listener._may_be_in_pane(0)
 
-    @pytest.mark.parametrize("server", ["ours", "another"])
+    @pytest.mark.parametrize("tagged", ["itself", "its parent"])
     def test_process_with_our_tag_may_be_in_a_pane_whoever_started_it(
-        self, monkeypatch: pytest.MonkeyPatch, server: str
+        self, monkeypatch: pytest.MonkeyPatch, tagged: str
     ) -> None:
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
-            pid = os.getpid() if server == "another" else other.pid
-            tag = f"tmux-debug-mcp-{other.pid}-01234567/debug-1"
-            monkeypatch.setattr(processes, "tag", lambda asked: tag if asked == pid else "")
-            monkeypatch.setattr(os, "getpid", lambda: other.pid if server == "ours" else 1)
+            pid = other.pid if tagged == "itself" else os.getpid()
+            monkeypatch.setattr(os, "getpid", lambda: OTHER_SERVER)
+            assert not listener._may_be_in_pane(other.pid)
 
-            assert listener._may_be_in_pane(pid)
+            tag = f"tmux-debug-mcp-{OTHER_SERVER}-01234567/debug-1"
+            monkeypatch.setattr(processes, "tag", lambda asked: tag if asked == pid else "")
+            assert listener._may_be_in_pane(other.pid)
 
 
 class TestReading:
