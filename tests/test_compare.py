@@ -128,7 +128,8 @@ def test_task_is_worked_on(tool: str) -> None:
     [
         ("ours", "ends with a semicolon", Outcome.HOLDS),
         ("tmux", "when the tool is killed", Outcome.BROKEN),
-        ("tmux", "which lock a program waits for", Outcome.NOT_OFFERED),
+        ("tmux", "which lock a program waits for", Outcome.HOLDS),
+        ("tmux", "that sleeps isn't said to wait", Outcome.NOT_OFFERED),
     ],
 )
 def test_truth_is_tried(tool: str, words: str, outcome: Outcome) -> None:

@@ -45,8 +45,8 @@ class Ours(McpServer):
                 return "\n".join(page.removesuffix("\n") for page in pages)
 
     def screen(self, terminal: str) -> str:
-        """Capture the screen, which of a full-screen program is what a capture is."""
-        result = self.call("tmux_capture_pane", pane_id=terminal)
+        """Capture the screen."""
+        result = self.call("tmux_capture_pane", pane_id=terminal, view="screen")
         return str(result["content"][0]["text"])
 
     def wait(self, terminal: str, pattern: str, timeout_s: float) -> bool:

@@ -130,8 +130,8 @@ class Tool:
         raise NotOfferedError
 
     def blocked_on(self, terminal: str) -> str:
-        """Return what the tool says that the program is blocked on."""
-        raise NotOfferedError
+        """Return what the program is blocked on. Any shell can at least list all locks."""
+        return self.run("lslocks -n -u -o PID,PATH,BLOCKER").output
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
         """Run a command to its end, in the shell of a terminal where one is given."""
@@ -170,6 +170,17 @@ def ending_in_shell(tool: Tool, terminal: str) -> str:
     time.sleep(REACT_S)
     found = re.findall(r"^status=(\d+)$", tool.read(terminal), re.MULTILINE)
     return found[-1] if found else ""
+
+
+def awaits_by_modes(modes: Callable[[], str]) -> str:
+    """Return what a program awaits if it reads, as far as the output of `stty -a` tells."""
+    until(lambda: "-echo " in modes(), REACT_S, LOOK_S)
+    seen = modes()
+    if "-icanon" in seen:
+        return "keys"
+    if "-echo " in seen:
+        return "hidden input"
+    raise NotOfferedError
 
 
 def run_by_marker(tool: Tool, command: str, terminal: str, timeout_s: float) -> Ran:

@@ -1,10 +1,19 @@
 """libtmux, as a script of an agent uses it."""
 
+import subprocess
 import time
 
 import libtmux
 
-from .tools import COLUMNS, LOOK_S, ROWS, Ran, Tool, run_by_marker
+from .tools import (
+    COLUMNS,
+    LOOK_S,
+    ROWS,
+    Ran,
+    Tool,
+    awaits_by_modes,
+    run_by_marker,
+)
 
 
 class Libtmux(Tool):
@@ -63,10 +72,20 @@ class Libtmux(Tool):
     def ending(self, terminal: str) -> str:
         """Ask tmux, which keeps how the pane's command ended."""
         time.sleep(LOOK_S)
-        formats = "#{pane_dead} #{pane_dead_status} #{pane_dead_signal}"
-        [line] = self._panes[terminal].cmd("display-message", "-p", formats).stdout
+        line = self._fact(terminal, "#{pane_dead} #{pane_dead_status} #{pane_dead_signal}")
         is_dead, _, how = line.partition(" ")
         return how.strip() if is_dead == "1" else ""
+
+    def awaits(self, terminal: str) -> str:
+        """Look at the modes of its terminal."""
+        stty = ["stty", "-a", "-F", self._fact(terminal, "#{pane_tty}")]
+        return awaits_by_modes(
+            lambda: subprocess.run(stty, capture_output=True, text=True, check=False).stdout
+        )
+
+    def _fact(self, terminal: str, formats: str) -> str:
+        [line] = self._panes[terminal].cmd("display-message", "-p", formats).stdout
+        return str(line)
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
         """Type it with a marker behind, into a shell."""

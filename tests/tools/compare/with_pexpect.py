@@ -1,12 +1,24 @@
 """pexpect, as a script of an agent uses it."""
 
 import io
+import termios
+import warnings
 from collections import Counter
 from typing import Any
 
 import pexpect
 
-from .tools import COLUMNS, KEYS, ROWS, NotOfferedError, Ran, Tool, plain, run_by_marker
+from .tools import (
+    COLUMNS,
+    KEYS,
+    REACT_S,
+    ROWS,
+    NotOfferedError,
+    Ran,
+    Tool,
+    plain,
+    run_by_marker,
+)
 
 _PRINTED_S = 0.3
 
@@ -66,6 +78,15 @@ class Pexpect(Tool):
             pass
         return plain(self._printed[terminal].getvalue())
 
+    def screen(self, terminal: str) -> str:
+        """Show what was read with its own emulator, which is deprecated."""
+        self.read(terminal)
+        with warnings.catch_warnings(action="ignore"):
+            from pexpect.ANSI import ANSI  # noqa: PLC0415
+        emulator = ANSI(ROWS, COLUMNS)
+        emulator.write(self._printed[terminal].getvalue())
+        return str(emulator).rstrip()
+
     def news(self, terminal: str) -> str:
         """Return what has come since the last time, without escape sequences."""
         printed = self.read(terminal)
@@ -88,10 +109,12 @@ class Pexpect(Tool):
         return str(child.signalstatus or child.exitstatus)
 
     def awaits(self, terminal: str) -> str:
-        """Look whether the terminal echoes, which is all that can be told."""
-        if self._children[terminal].getecho():
+        """Wait until the terminal doesn't echo, and look whether it collects lines."""
+        child = self._children[terminal]
+        if not child.waitnoecho(REACT_S):
             raise NotOfferedError
-        return "hidden input"
+        is_canonical = termios.tcgetattr(child.child_fd)[3] & termios.ICANON
+        return "hidden input" if is_canonical else "keys"
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
         """Use its own run; into a shell, type it with markers."""
