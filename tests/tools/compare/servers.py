@@ -148,6 +148,10 @@ class Nickgnd(_InShells):
                 return ran
         return Ran("", None, has_ended=False)
 
+    def run_elsewhere(self, command: str, terminal: str) -> Ran:
+        """Use the same tool."""
+        return self.run(command, terminal)
+
     def _result(self, number: str) -> Ran | None:
         """Return what came of a command; None as long as it runs."""
         told = self.text("get-command-result", commandId=number)
@@ -246,6 +250,10 @@ class NightTrek(_InShells):
             strip_ansi=True,
         )
         return Ran(str(json.loads(text).get("output", "")).rstrip(), None)
+
+    def run_elsewhere(self, command: str, terminal: str) -> Ran:
+        """Use the same tool."""
+        return self.run(command, terminal)
 
 
 class Ellery(_InShells):

@@ -2,17 +2,21 @@
 
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 
 from .tools import (
     COLUMNS,
     LOOK_S,
     REACT_S,
     ROWS,
+    TOGETHER_S,
     Ran,
     Tool,
     awaits_by_modes,
     ending_in_shell,
+    plain,
     run_by_marker,
+    until,
 )
 
 
@@ -54,6 +58,17 @@ class TmuxByHand(Tool):
     def screen(self, terminal: str) -> str:
         """Capture the screen."""
         return self._tmux("capture-pane", "-p", "-t", terminal).rstrip()
+
+    def together(self, commands: Sequence[str], is_over: Callable[[], bool]) -> str:
+        """Pipe what both print into one file, from before they start."""
+        log = self.home / "together"
+        for command in commands:
+            session = self._shell()
+            self._tmux("pipe-pane", "-t", session, f"cat >>{log}")
+            self.enter(session, command)
+        until(is_over, TOGETHER_S)
+        time.sleep(LOOK_S)
+        return plain(log.read_text())
 
     def awaits(self, terminal: str) -> str:
         """Look at the modes of its terminal."""
