@@ -1,20 +1,74 @@
 """The comparison: its page is about what is tried, and what is tried can fail."""
 
+import os
 import re
+import signal
 import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest.mock import Mock, patch
 
 import pytest
-from compare.__main__ import tried, worked
+from compare.__main__ import main, tried, worked
 from compare.report import Compared, page, summary
 from compare.results import Effort, Outcome, Result
 from compare.tasks import tasks
-from compare.trial import TOOLS, tool_class
+from compare.tmux_by_hand import TmuxByHand
+from compare.tools import Ran, until
+from compare.trial import TOOLS, result_of, tool_class
 from compare.truths import TRUTHS
 from support import PATIENCE_S
 
 _ROOT = Path(__file__).parents[1]
+
+
+# The truths that an agent without care finds broken, and what is seen instead then.
+CARELESS = {
+    "text box": "commit\n\n",
+    "what it left running": "of another terminal: ",
+    "row by row": "main: bash",
+    "in the order of printing": "right 3\nright 4",
+    "behind ssh": "(exit 7)",
+}
+
+
+class Careless(TmuxByHand):
+    """tmux in the hands of an agent without care."""
+
+    def submit(self, terminal: str, line: str) -> None:
+        """Write the line and Enter at once, and Enter again when that was a line feed."""
+        self.type(terminal, f"{line}\r")
+        assert until(lambda: f"{line}|" in self.read(terminal), PATIENCE_S)
+        time.sleep(0.5)  # the box tells that from a paste
+        self.press(terminal, "Enter")
+
+    def screen(self, terminal: str) -> str:
+        """Read the history, too."""
+        assert until(lambda: "quit" in self.read(terminal), PATIENCE_S)
+        return self.read(terminal)
+
+    def together(self, commands: Sequence[str], is_over: Callable[[], bool]) -> str:
+        """Read one after the other."""
+        terminals = [self.open(command) for command in commands]
+        assert until(is_over, PATIENCE_S)
+        return "\n".join(map(self.read, terminals))
+
+    def left_by(self, command: str) -> str:
+        """List all processes."""
+        self.open(command)
+
+        def processes() -> str:
+            return self.run("ps -e -o pid,args").output
+
+        assert until(lambda: "sleep 600" in processes(), PATIENCE_S)
+        return processes()
+
+    def run_elsewhere(self, command: str, terminal: str) -> Ran:
+        """Take the whole screen for the output."""
+        self.enter(terminal, command)
+        assert until(lambda: "\ntwo\n" in self.read(terminal), PATIENCE_S)
+        return Ran(self.read(terminal), 7)
 
 
 def _number(words: str) -> int:
@@ -127,14 +181,53 @@ def test_task_is_worked_on(tool: str) -> None:
     ("tool", "words", "outcome"),
     [
         ("ours", "ends with a semicolon", Outcome.HOLDS),
+        ("ours", "text box", Outcome.HOLDS),
+        ("ours", "what it left running", Outcome.HOLDS),
+        ("ours", "row by row", Outcome.HOLDS),
+        ("ours", "behind ssh", Outcome.HOLDS),
+        ("pty", "in the order of printing", Outcome.NOT_OFFERED),
         ("tmux", "when the tool is killed", Outcome.BROKEN),
-        ("tmux", "which lock a program waits for", Outcome.NOT_OFFERED),
+        ("tmux", "which lock a program waits for", Outcome.HOLDS),
+        ("tmux", "that sleeps isn't said to wait", Outcome.NOT_OFFERED),
     ],
 )
 def test_truth_is_tried(tool: str, words: str, outcome: Outcome) -> None:
+    if why_not := TRUTHS[_number(words)].why_not():
+        pytest.skip(why_not)
     grace_s = PATIENCE_S if outcome is Outcome.HOLDS else 0.5
     result, version = tried(tool, "", _number(words), PATIENCE_S, grace_s)
 
     assert result.outcome is outcome, result
     assert version or "killed" in words
     assert "not started" not in result.seen
+
+
+@pytest.mark.parametrize("words", CARELESS)
+def test_truth_is_broken_by_an_agent_without_care(
+    words: str, short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why_not := TRUTHS[_number(words)].why_not():
+        pytest.skip(why_not)
+    # What is read here doesn't become right later.
+    monkeypatch.setattr("compare.truths._PATIENCE_S", 0.0 if "row" in words else PATIENCE_S)
+    tool = Careless("", short_path, os.environ | {"TMUX_TMPDIR": str(short_path)})
+    result = result_of(tool, short_path, _number(words))
+    tool.finish()
+    if (left := short_path / "pid").exists():
+        os.kill(int(left.read_text()), signal.SIGKILL)
+
+    assert result.outcome is Outcome.BROKEN
+    assert CARELESS[words] in result.seen
+
+
+def test_truth_that_cannot_be_tried_here_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("compare.__main__.downloaded_nightmares", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["compare", "--tools", "", "--only", "behind ssh"])
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with patch("hosts.shutil.which", return_value=None):
+        main()
+
+    left_out = "left out: In a shell behind ssh, you learn a command's output and exit code. "
+    assert f"{left_out}ssh or sshd is missing.\n" in capsys.readouterr().err

@@ -207,12 +207,17 @@ def main() -> None:
     for sentence in missing(nightmares):
         print(f"left out: {sentence}", file=sys.stderr)
     chosen = re.compile(options.only)
+    numbers = [number for number, truth in enumerate(TRUTHS) if chosen.search(truth.sentence)]
+    why_not = {number: TRUTHS[number].why_not() for number in numbers}
+    for number, why in why_not.items():
+        if why:
+            print(f"left out: {TRUTHS[number].sentence} {why}", file=sys.stderr)
     directory = Path(options.results) if options.results else None
     if directory:
         directory.mkdir(parents=True, exist_ok=True)
     of_one = partial(
         compared,
-        numbers=[n for n, truth in enumerate(TRUTHS) if chosen.search(truth.sentence)],
+        numbers=[number for number, why in why_not.items() if not why],
         names=[name for name in tasks(nightmares) if chosen.search(name)],
         nightmares=nightmares,
         directory=directory,

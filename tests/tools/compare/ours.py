@@ -3,10 +3,11 @@
 import json
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .mcp_server import McpServer
-from .tools import Ran
+from .tools import TOGETHER_S, Ran, until
 
 
 class Ours(McpServer):
@@ -34,6 +35,10 @@ class Ours(McpServer):
         keys = [f"{line}\n" for line in lines]
         self.call("tmux_send_keys", pane_id=terminal, keys=keys, literal=True)
 
+    def submit(self, terminal: str, line: str) -> None:
+        """Type it as any line."""
+        self.enter(terminal, line)
+
     def read(self, terminal: str) -> str:
         """Read the log from its beginning, page by page."""
         pages, since = [], 0
@@ -45,9 +50,15 @@ class Ours(McpServer):
                 return "\n".join(page.removesuffix("\n") for page in pages)
 
     def screen(self, terminal: str) -> str:
-        """Capture the screen, which of a full-screen program is what a capture is."""
-        result = self.call("tmux_capture_pane", pane_id=terminal)
+        """Capture the screen."""
+        result = self.call("tmux_capture_pane", pane_id=terminal, view="screen")
         return str(result["content"][0]["text"])
+
+    def together(self, commands: Sequence[str], is_over: Callable[[], bool]) -> str:
+        """Capture all panes in one call."""
+        panes = [self.open(command) for command in commands]
+        until(is_over, TOGETHER_S)
+        return self.text("tmux_capture_pane", pane_id=panes)
 
     def wait(self, terminal: str, pattern: str, timeout_s: float) -> bool:
         """Use the tool for it."""
@@ -60,6 +71,10 @@ class Ours(McpServer):
         if row["status"] == "running":
             return ""
         return str(row.get("signal") or row.get("exit_code"))
+
+    def left_by(self, command: str) -> str:
+        """Look at the status line."""
+        return self.text("tmux_wait", pane_id=self.open(command))
 
     def awaits(self, terminal: str) -> str:
         """Look into the list."""
@@ -77,6 +92,10 @@ class Ours(McpServer):
         has_ended = facts["reason"] == "done"
         text = result["content"][0]["text"]
         return Ran(text.rstrip(), facts.get("exit_code"), has_ended=has_ended)
+
+    def run_elsewhere(self, command: str, terminal: str) -> Ran:
+        """Use the same tool."""
+        return self.run(command, terminal)
 
     def end(self, terminal: str) -> None:
         """Kill the pane."""

@@ -16,6 +16,9 @@ from .tools import (
     run_by_marker,
 )
 
+# How many rows the windows of wrapix' server have.
+_WRAPIX_ROWS = 50
+
 
 class _InShells(McpServer):
     """A server whose terminals are shells, into which commands are typed."""
@@ -70,7 +73,12 @@ class Wrapix(McpServer):
         return self.text("tmux_capture_pane", pane_id=terminal, lines=1000).rstrip()
 
     def screen(self, terminal: str) -> str:
-        """Capture a screen's lines."""
+        """Capture one line, and get the rows of the screen behind it."""
+        text = self.text("tmux_capture_pane", pane_id=terminal, lines=1)
+        return "\n".join(text.removesuffix("\n").split("\n")[-_WRAPIX_ROWS:]).rstrip()
+
+    def news(self, terminal: str) -> str:
+        """Capture the newest lines."""
         return self.text("tmux_capture_pane", pane_id=terminal, lines=ROWS).rstrip()
 
     def ending(self, terminal: str) -> str:
@@ -119,7 +127,11 @@ class Nickgnd(_InShells):
         return self.text("capture-pane", paneId=terminal, lines="50000").rstrip()
 
     def screen(self, terminal: str) -> str:
-        """Capture a screen's lines."""
+        """Capture no line of the history, which leaves the screen."""
+        return self.text("capture-pane", paneId=terminal, lines="0").rstrip()
+
+    def news(self, terminal: str) -> str:
+        """Capture the newest lines."""
         return self.text("capture-pane", paneId=terminal, lines=str(ROWS)).rstrip()
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
@@ -129,11 +141,16 @@ class Nickgnd(_InShells):
         number = _first(r"([0-9a-f]{8}-[0-9a-f-]{27})", told)
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
+            # Bnomei's server gives up a command whose result is asked for at once.
+            time.sleep(LOOK_S)
             ran = self._result(number)
             if ran:
                 return ran
-            time.sleep(LOOK_S)
         return Ran("", None, has_ended=False)
+
+    def run_elsewhere(self, command: str, terminal: str) -> Ran:
+        """Use the same tool."""
+        return self.run(command, terminal)
 
     def _result(self, number: str) -> Ran | None:
         """Return what came of a command; None as long as it runs."""
@@ -165,7 +182,11 @@ class Bnomei(Nickgnd):
         return self.text("capture-pane", paneId=terminal, lines=50_000, join=True).rstrip()
 
     def screen(self, terminal: str) -> str:
-        """Capture a screen's lines."""
+        """Capture from the first row of the screen on."""
+        return self.text("capture-pane", paneId=terminal, start=0).rstrip()
+
+    def news(self, terminal: str) -> str:
+        """Capture the newest lines."""
         return self.text("capture-pane", paneId=terminal, lines=ROWS).rstrip()
 
     def _result(self, number: str) -> Ran | None:
@@ -207,8 +228,15 @@ class NightTrek(_InShells):
         return str(json.loads(text).get("content", "")).rstrip()
 
     def screen(self, terminal: str) -> str:
-        """Read a screen's lines."""
-        text = self.text("read_logs_from_tab", window_id=terminal, lines=ROWS, strip_ansi=True)
+        """Read as few lines as it gives: one, and the rows of the screen."""
+        return self._newest(terminal, 1)
+
+    def news(self, terminal: str) -> str:
+        """Read the newest lines."""
+        return self._newest(terminal, ROWS)
+
+    def _newest(self, terminal: str, lines: int) -> str:
+        text = self.text("read_logs_from_tab", window_id=terminal, lines=lines, strip_ansi=True)
         return str(json.loads(text).get("content", "")).rstrip()
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
@@ -222,6 +250,10 @@ class NightTrek(_InShells):
             strip_ansi=True,
         )
         return Ran(str(json.loads(text).get("output", "")).rstrip(), None)
+
+    def run_elsewhere(self, command: str, terminal: str) -> Ran:
+        """Use the same tool."""
+        return self.run(command, terminal)
 
 
 class Ellery(_InShells):

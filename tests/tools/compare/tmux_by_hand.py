@@ -2,8 +2,22 @@
 
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 
-from .tools import COLUMNS, LOOK_S, REACT_S, ROWS, Ran, Tool, ending_in_shell, run_by_marker
+from .tools import (
+    COLUMNS,
+    LOOK_S,
+    REACT_S,
+    ROWS,
+    TOGETHER_S,
+    Ran,
+    Tool,
+    awaits_by_modes,
+    ending_in_shell,
+    plain,
+    run_by_marker,
+    until,
+)
 
 
 class TmuxByHand(Tool):
@@ -17,12 +31,16 @@ class TmuxByHand(Tool):
 
     def open(self, command: str, name: str = "") -> str:
         """Type it into the shell of a new session, so that its end can be read."""
+        session = self._shell(name)
+        self.enter(session, command)
+        time.sleep(REACT_S)
+        return session
+
+    def _shell(self, name: str = "") -> str:
         session = name or f"s{time.monotonic_ns()}"
         size = ("-x", str(COLUMNS), "-y", str(ROWS))
         self._tmux("new-session", "-d", "-s", session, *size, "bash --norc")
         time.sleep(LOOK_S)
-        self.enter(session, command)
-        time.sleep(REACT_S)
         return session
 
     def type(self, terminal: str, text: str) -> None:
@@ -40,6 +58,22 @@ class TmuxByHand(Tool):
     def screen(self, terminal: str) -> str:
         """Capture the screen."""
         return self._tmux("capture-pane", "-p", "-t", terminal).rstrip()
+
+    def together(self, commands: Sequence[str], is_over: Callable[[], bool]) -> str:
+        """Pipe what both print into one file, from before they start."""
+        log = self.home / "together"
+        for command in commands:
+            session = self._shell()
+            self._tmux("pipe-pane", "-t", session, f"cat >>{log}")
+            self.enter(session, command)
+        until(is_over, TOGETHER_S)
+        time.sleep(LOOK_S)
+        return plain(log.read_text())
+
+    def awaits(self, terminal: str) -> str:
+        """Look at the modes of its terminal."""
+        tty = self._tmux("display-message", "-p", "-t", terminal, "#{pane_tty}").strip()
+        return awaits_by_modes(lambda: self.run(f"stty -a -F {tty}").output)
 
     def ending(self, terminal: str) -> str:
         """Ask the shell that started it."""

@@ -7,9 +7,11 @@ with a tool raises `NotOfferedError`.
 
 import os
 import re
+import shlex
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +21,11 @@ COLUMNS, ROWS = 120, 40
 LOOK_S = 0.5
 # What it gives a program to react.
 REACT_S = 1.0
+# What it gives a short program to end, and a command on another machine.
+END_S = 5.0
+ELSEWHERE_S = 10.0
+# The longest that two programs may print in turn.
+TOGETHER_S = 20.0
 
 # What terminals send for keys. Source: xterm control sequences.
 KEYS = {
@@ -105,6 +112,15 @@ class Tool:
             self.type(terminal, line)
             self.press(terminal, "Enter")
 
+    def submit(self, terminal: str, line: str) -> None:
+        """Type a line and Enter into a program that takes both for a paste if they come at once.
+
+        A good agent leaves some time between them, unless the tool does.
+        """
+        self.type(terminal, line)
+        time.sleep(LOOK_S)
+        self.press(terminal, "Enter")
+
     def read(self, terminal: str) -> str:
         """Return all that the program printed, as far as the tool has it."""
         raise NotOfferedError
@@ -117,6 +133,13 @@ class Tool:
         """Return what an agent looks at after an action: the screen, unless there is none."""
         return self.screen(terminal)
 
+    def together(self, commands: Sequence[str], is_over: Callable[[], bool]) -> str:
+        """Start commands, each in a terminal of its own, and return what they print until the end.
+
+        That is one text, in which the lines of all of them are in the order of printing.
+        """
+        raise NotOfferedError
+
     def wait(self, terminal: str, pattern: str, timeout_s: float) -> bool:
         """Wait for a pattern; return whether the tool says that it came."""
         return until(lambda: bool(re.search(pattern, self.read(terminal))), timeout_s, LOOK_S)
@@ -125,17 +148,33 @@ class Tool:
         """Return how the program ended, such as `3` or `SIGSEGV`, and an empty text if it runs."""
         raise NotOfferedError
 
+    def left_by(self, command: str) -> str:
+        """Run a command to its end in a terminal, and return what it has left running there.
+
+        By default, a shell runs it, and `ps` then lists the processes of the shell's terminal.
+        """
+        shell = self.open("bash --norc")
+        time.sleep(LOOK_S)
+        for line in (command, "ps"):
+            self.enter(shell, line)
+            time.sleep(REACT_S)
+        return self.read(shell)
+
     def awaits(self, terminal: str) -> str:
         """Return what the program awaits: `input`, `hidden input`, `keys`, or an empty text."""
         raise NotOfferedError
 
     def blocked_on(self, terminal: str) -> str:
-        """Return what the tool says that the program is blocked on."""
-        raise NotOfferedError
+        """Return what the program is blocked on. Any shell can at least list all locks."""
+        return self.run("lslocks -n -u -o PID,PATH,BLOCKER").output
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
         """Run a command to its end, in the shell of a terminal where one is given."""
         raise NotOfferedError
+
+    def run_elsewhere(self, command: str, terminal: str) -> Ran:
+        """Run a command in the shell of a terminal, which is on another machine."""
+        return run_by_marker(self, command, terminal, ELSEWHERE_S, has_files=False)
 
     def end(self, terminal: str) -> None:
         """End the terminal with all that runs in it."""
@@ -172,16 +211,36 @@ def ending_in_shell(tool: Tool, terminal: str) -> str:
     return found[-1] if found else ""
 
 
-def run_by_marker(tool: Tool, command: str, terminal: str, timeout_s: float) -> Ran:
+def awaits_by_modes(modes: Callable[[], str]) -> str:
+    """Return what a program awaits if it reads, as far as the output of `stty -a` tells."""
+    until(lambda: "-echo " in modes(), REACT_S, LOOK_S)
+    seen = modes()
+    if "-icanon" in seen:
+        return "keys"
+    if "-echo " in seen:
+        return "hidden input"
+    raise NotOfferedError
+
+
+def left_in_session(pid: str) -> str:
+    """Return what runs in the session that a process has led."""
+    command = ["ps", "-o", "pid,args", "-s", pid]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def run_by_marker(
+    tool: Tool, command: str, terminal: str, timeout_s: float, *, has_files: bool = True
+) -> Ran:
     """Run a command in a shell where there is no tool for it.
 
-    The command is in a file, which the shell reads between two markers. After the timeout it is
-    interrupted.
+    The shell runs it between two markers. The command is in a file, or on the line if the shell has
+    no files of this machine. After the timeout it is interrupted.
     """
     number = time.monotonic_ns()
     path = tool.home / f"command-{number}"
     path.write_text(f"{command}\n")
-    tool.enter(terminal, f'echo "begin-{number}"; . {path}; echo "end-{number} $?"')
+    runs = f". {path}" if has_files else f"eval {shlex.quote(command)}"
+    tool.enter(terminal, f'echo "begin-{number}"; {runs}; echo "end-{number} $?"')
     pattern = re.compile(rf"^begin-{number}$\n(.*?)end-{number} (\d+)$", re.MULTILINE | re.DOTALL)
     found: list[re.Match[str]] = []
 

@@ -4,11 +4,15 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from hosts import NoHostError, ssh_host
 
 from .tools import KEYS, NotOfferedError, Ran, Tool, until
 
@@ -61,22 +65,28 @@ class Truth:
         sentence: What is true.
         look: Tries it. It raises BrokenTruthError with what was seen instead, or NotOfferedError.
         leaves_nothing: Nothing of the tool may be left after that.
+        why_not: Returns why it can't be tried on this machine; an empty text if it can.
     """
 
     kind: str
     sentence: str
     look: Callable[[Trial], None]
     leaves_nothing: bool = False
+    why_not: Callable[[], str] = str
 
 
 TRUTHS: list[Truth] = []
 
 
 def _truth(
-    kind: str, sentence: str, *, leaves_nothing: bool = False
+    kind: str,
+    sentence: str,
+    *,
+    leaves_nothing: bool = False,
+    why_not: Callable[[], str] = str,
 ) -> Callable[[Callable[[Trial], None]], Callable[[Trial], None]]:
     def add(look: Callable[[Trial], None]) -> Callable[[Trial], None]:
-        TRUTHS.append(Truth(kind, sentence, look, leaves_nothing))
+        TRUTHS.append(Truth(kind, sentence, look, leaves_nothing, why_not))
         return look
 
     return add
@@ -181,6 +191,20 @@ def _interrupt(trial: Trial) -> None:
     _check(until(path.exists, _PATIENCE_S), "the program was not interrupted")
 
 
+@_truth(
+    "typing",
+    "A line is submitted by a text box that treats text and Enter arriving together as a paste.",
+)
+def _text_box(trial: Trial) -> None:
+    path = trial.path("submitted")
+    terminal = trial.tool.open(trial.program("box.py", str(path)))
+    _check(until(path.exists, _PATIENCE_S), "the program was not started")
+    line = "look at the last commit"
+    trial.tool.submit(terminal, line)
+    until(lambda: bool(path.read_text()), _PATIENCE_S)
+    _check(path.read_text() == f"{line}\n", path.read_text() or "it was not submitted")
+
+
 # Steps.
 
 
@@ -257,6 +281,20 @@ def _signal(trial: Trial) -> None:
     _check(seen in ("11", "-11", "139", "SIGSEGV", "SEGV"), seen)
 
 
+@_truth("ending", "When a program has ended, you learn what it left running.")
+def _left_running(trial: Trial) -> None:
+    script, path = trial.path("start.sh"), trial.path("pid")
+    # It stays when the terminal's first process ends, however soon that is.
+    script.write_text(f"trap '' HUP\nsleep 600 >/dev/null 2>&1 &\necho $! >{path}\n")
+    seen = trial.tool.left_by(f"sh {script}")
+    _check(until(path.exists, _PATIENCE_S), "the program was not started")
+    pid = path.read_text().strip()
+    _check(_alive([pid]), "it was ended")
+    _check(re.search(rf"\b{pid}\b.*\bsleep|\bsleep\b.*\b{pid}\b", seen), seen)
+    seen = trial.tool.left_by("true")
+    _check(not re.search(rf"\b{pid}\b", seen), f"of another terminal: {seen}")
+
+
 # Reading.
 
 
@@ -323,6 +361,43 @@ def _full_screen(trial: Trial) -> None:
     wanted = ["Building", "", "[#####     ] 50 %", "", "finished"]
     begin = rows.index("Building") if "Building" in rows else 0
     _check(rows[begin : begin + 5] == wanted, rows)
+
+
+# What programs/frames.py draws, with bars between the rows.
+_FRAMES = (
+    "Jobs: 3        running||  build    done|  deploy   running|  tests    running|||q: quit",
+    "Jobs: 2        running||  build    failed||  tests    running||  deploy   waits",
+)
+
+
+@_truth(
+    "reading",
+    "You read the screen as it is, row by row, without history or earlier frames.",
+)
+def _screen_as_it_is(trial: Trial) -> None:
+    def rows(terminal: str) -> str:
+        return "|".join(map(str.rstrip, trial.tool.screen(terminal).rstrip().split("\n")))
+
+    def shows(terminal: str, frame: str) -> bool:
+        return rows(terminal) == frame
+
+    for buffer in ("main", "alternate"):
+        terminal = trial.tool.open(trial.program("frames.py", buffer))
+        for frame in _FRAMES:
+            until(partial(shows, terminal, frame), _PATIENCE_S, 0.1)
+            _check(shows(terminal, frame), f"{buffer}: {rows(terminal)}")
+            trial.tool.press(terminal, "Enter")
+
+
+@_truth("reading", "The output of two terminals can be read in one text, in the order of printing.")
+def _in_turn(trial: Trial) -> None:
+    turns = trial.path("turns")
+    turns.mkdir()
+    (turns / "left-0").touch()
+    commands = [trial.program("turns.py", name, str(turns)) for name in ("left", "right")]
+    seen = trial.tool.together(commands, (turns / "left-5").exists)
+    wanted = [f"{name} {number}" for number in range(5) for name in ("left", "right")]
+    _check(re.findall(r"(?:left|right) \d+", seen) == wanted, seen)
 
 
 @_truth("reading", "After a full-screen program ends, the output from before it can be read.")
@@ -575,6 +650,42 @@ def _large_output(trial: Trial) -> None:
     is_whole = set(lines).issuperset(map(str, range(1, 20001)))
     tells = bool(re.search(r"omitted|left out|truncated|more lines|\.\.\.|…", ran.output))
     _check(is_whole or tells, f"{len(lines)} lines, exit code {ran.exit_code}")
+
+
+def _no_host() -> str:
+    """Return why no shell can be reached by ssh here."""
+    with tempfile.TemporaryDirectory(prefix="compare-", dir="/tmp") as home:
+        try:
+            with _host(Path(home), os.environ):
+                return ""
+        except NoHostError as why:
+            return f"{why}."
+
+
+@contextmanager
+def _host(home: Path, env: Mapping[str, str]) -> Iterator[str]:
+    """Let a program reach this machine by ssh; yield its path."""
+    for name in ("bin", "host"):
+        (home / name).mkdir()
+    path = f"{home / 'bin'}{os.pathsep}{env['PATH']}"
+    with ssh_host(home / "host", home, {**env, "PATH": path}):
+        yield str(home / "bin" / "ssh")
+
+
+@_truth(
+    "running",
+    "In a shell behind ssh, you learn a command's output and exit code.",
+    why_not=_no_host,
+)
+def _behind_ssh(trial: Trial) -> None:
+    rc, path = trial.path("rc"), trial.path("reached")
+    rc.write_text(f"touch {path}\n")
+    with _host(trial.home, trial.tool.env) as ssh:
+        terminal = trial.tool.open(f"{ssh} -t build bash --rcfile {rc}")
+        _check(until(path.exists, 30.0), "the shell there was not started")
+        time.sleep(0.5)
+        ran = trial.tool.run_elsewhere("printf 'one\\ntwo\\n'; (exit 7)", terminal)
+        _check((ran.output, ran.exit_code) == ("one\ntwo", 7), ran)
 
 
 # Ending.

@@ -1,10 +1,25 @@
 """libtmux, as a script of an agent uses it."""
 
+import subprocess
 import time
+from collections.abc import Callable, Sequence
 
 import libtmux
 
-from .tools import COLUMNS, LOOK_S, ROWS, Ran, Tool, run_by_marker
+from .tools import (
+    COLUMNS,
+    END_S,
+    LOOK_S,
+    ROWS,
+    TOGETHER_S,
+    Ran,
+    Tool,
+    awaits_by_modes,
+    left_in_session,
+    plain,
+    run_by_marker,
+    until,
+)
 
 
 class Libtmux(Tool):
@@ -63,10 +78,37 @@ class Libtmux(Tool):
     def ending(self, terminal: str) -> str:
         """Ask tmux, which keeps how the pane's command ended."""
         time.sleep(LOOK_S)
-        formats = "#{pane_dead} #{pane_dead_status} #{pane_dead_signal}"
-        [line] = self._panes[terminal].cmd("display-message", "-p", formats).stdout
+        line = self._fact(terminal, "#{pane_dead} #{pane_dead_status} #{pane_dead_signal}")
         is_dead, _, how = line.partition(" ")
         return how.strip() if is_dead == "1" else ""
+
+    def together(self, commands: Sequence[str], is_over: Callable[[], bool]) -> str:
+        """Pipe what both print into one file, from before they start."""
+        log = self.home / "together"
+        for command in commands:
+            shell = self.open("bash --norc")
+            self._panes[shell].cmd("pipe-pane", f"cat >>{log}")
+            self.enter(shell, command)
+        until(is_over, TOGETHER_S)
+        time.sleep(LOOK_S)
+        return plain(log.read_text())
+
+    def awaits(self, terminal: str) -> str:
+        """Look at the modes of its terminal."""
+        stty = ["stty", "-a", "-F", self._fact(terminal, "#{pane_tty}")]
+        return awaits_by_modes(
+            lambda: subprocess.run(stty, capture_output=True, text=True, check=False).stdout
+        )
+
+    def left_by(self, command: str) -> str:
+        """Look at the session of the process that tmux has started."""
+        terminal = self.open(command)
+        until(lambda: bool(self.ending(terminal)), END_S)
+        return left_in_session(self._fact(terminal, "#{pane_pid}"))
+
+    def _fact(self, terminal: str, formats: str) -> str:
+        [line] = self._panes[terminal].cmd("display-message", "-p", formats).stdout
+        return str(line)
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
         """Type it with a marker behind, into a shell."""

@@ -1,14 +1,34 @@
 """pexpect, as a script of an agent uses it."""
 
+import contextlib
 import io
+import termios
+import warnings
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pexpect
 
-from .tools import COLUMNS, KEYS, ROWS, NotOfferedError, Ran, Tool, plain, run_by_marker
+from .tools import (
+    COLUMNS,
+    END_S,
+    KEYS,
+    REACT_S,
+    ROWS,
+    TOGETHER_S,
+    NotOfferedError,
+    Ran,
+    Tool,
+    left_in_session,
+    plain,
+    run_by_marker,
+    until,
+)
 
 _PRINTED_S = 0.3
+# How long it reads of one of several terminals.
+_TURN_S = 0.005
 
 
 class Pexpect(Tool):
@@ -66,6 +86,31 @@ class Pexpect(Tool):
             pass
         return plain(self._printed[terminal].getvalue())
 
+    def screen(self, terminal: str) -> str:
+        """Show what was read with its own emulator, which is deprecated."""
+        self.read(terminal)
+        with warnings.catch_warnings(action="ignore"):
+            from pexpect.ANSI import ANSI  # noqa: PLC0415
+        emulator = ANSI(ROWS, COLUMNS)
+        emulator.write(self._printed[terminal].getvalue())
+        return str(emulator).rstrip()
+
+    def together(self, commands: Sequence[str], is_over: Callable[[], bool]) -> str:
+        """Read of one and the other."""
+        children = [self._children[self.open(command)] for command in commands]
+        printed = ""
+
+        def read() -> bool:
+            nonlocal printed
+            has_ended = is_over()
+            for child in children:
+                with contextlib.suppress(pexpect.TIMEOUT):
+                    printed += child.read_nonblocking(1 << 16, _TURN_S)
+            return has_ended
+
+        until(read, TOGETHER_S, 0.0)
+        return plain(printed)
+
     def news(self, terminal: str) -> str:
         """Return what has come since the last time, without escape sequences."""
         printed = self.read(terminal)
@@ -88,10 +133,18 @@ class Pexpect(Tool):
         return str(child.signalstatus or child.exitstatus)
 
     def awaits(self, terminal: str) -> str:
-        """Look whether the terminal echoes, which is all that can be told."""
-        if self._children[terminal].getecho():
+        """Wait until the terminal doesn't echo, and look whether it collects lines."""
+        child = self._children[terminal]
+        if not child.waitnoecho(REACT_S):
             raise NotOfferedError
-        return "hidden input"
+        is_canonical = termios.tcgetattr(child.child_fd)[3] & termios.ICANON
+        return "hidden input" if is_canonical else "keys"
+
+    def left_by(self, command: str) -> str:
+        """Look at the session of the process that it has started."""
+        child = self._children[self.open(command)]
+        until(lambda: not child.isalive(), END_S)
+        return left_in_session(str(child.pid))
 
     def run(self, command: str, terminal: str = "", timeout_s: float = 10.0) -> Ran:
         """Use its own run; into a shell, type it with markers."""
