@@ -7,6 +7,7 @@ in Python, a script of any length.
 import re
 import shlex
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ class Agent:
         self._terminals: dict[str, str] = {}
         self._commands: dict[str, str] = {}
         self._pids: dict[str, str] = {}
+        # What the agent was sent of each.
+        self._told: defaultdict[str, str] = defaultdict(str)
 
     def work(self) -> Effort:
         """Work on the task until it is solved, or something can't be learned."""
@@ -76,9 +79,12 @@ class Agent:
     def _answer(self, act: Callable[[Move], str], move: Move) -> str:
         """Return what is seen after an action, or how it was refused."""
         try:
-            return act(move)
+            shown = act(move)
         except (CallError, NotOfferedError) as error:
             return str(error)
+        if not isinstance(move, Run):
+            self._told[move.pane] += f"{shown}\n"
+        return shown
 
     def take(self, move: Move) -> str:
         """Do something, and return what is seen then."""
@@ -94,7 +100,7 @@ class Agent:
             case Run(command=command):
                 return tool.run(f"cd {self._cwd} && {command}").output
             case Find(pane=pane, pattern=pattern):
-                found = self._found(pane, pattern) if tool.keeps_output else ""
+                found = self._found(pane, pattern)
                 return found if _learns(move, found) else self._found_in_file(pane, pattern)
         return self._seen(move)
 
@@ -129,7 +135,10 @@ class Agent:
         return self._tool.news(self._terminals[move.pane])
 
     def _found(self, pane: str, pattern: str) -> str:
-        lines = self._tool.read(self._terminals[pane]).split("\n")
+        """Search what the tool has, or else what it has sent."""
+        has_output = self._tool.keeps_output
+        printed = self._tool.read(self._terminals[pane]) if has_output else self._told[pane]
+        lines = printed.split("\n")
         return "\n".join([line for line in lines if re.search(pattern, line)][-FOUND:])
 
     def _found_in_file(self, pane: str, pattern: str) -> str:

@@ -84,7 +84,7 @@ class HarnessPty(Tool):
 
     def ending(self, terminal: str) -> str:
         """Return what a later write tells."""
-        self._yield(terminal, REACT_S)
+        until(lambda: self._has_ended(terminal), REACT_S)
         status = self._sessions[terminal].status
         return "" if status is None else str(status)
 
