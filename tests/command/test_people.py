@@ -321,6 +321,7 @@ class TestAttach:
         server.call("send_keys", pane_id="web", keys="exit 3 Enter")
 
         person.sees("web: watching; exited with code 3 after ")
+        person.sees("q leaves")  # keys from before that may be lost
         assert person.leaves() == 0
         person.sees("'web' exited with code 3 after ")
 
