@@ -25,12 +25,14 @@ MIXTURE = [
 ]
 # These print without end: a call would wait for their rest in vain.
 DRIP = "while :; do seq 100; sleep 0.05; done"
+# It has left the pane's session, parents and environment.
+LOST = "(env -i MCP_DEBUG_TEST=$MCP_DEBUG_TEST $(command -v setsid sleep) 1001 &); echo 100; cat"
 # It takes all that the machine has, so only what may have to do with it is tested beside it.
 FLOOD = "yes"
 
 
 def fill(server: Server, *more: str) -> None:
-    """Create panes of all kinds, and those of some more commands that print without end."""
+    """Create panes of all kinds, and those of some more commands, which print `y` or `100`."""
     calls: list[dict[str, str]] = [{"command": command} for command in MIXTURE]
     calls += [{"command": command, "wait_for": "^(y|100)$"} for command in (DRIP, *more)]
     numbers = [server.send("tools/call", name="tmux_create_pane", arguments=call) for call in calls]
@@ -60,7 +62,7 @@ def test_end_of_input_ends_everything_at_once_and_calls_at_work_are_answered(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_ends_everything_at_once(server: Server, census: str, number: int) -> None:
     """SIGTERM is what Gemini sends."""
-    fill(server, *([FLOOD] if number == signal.SIGTERM else []))
+    fill(server, LOST, *([FLOOD] if number == signal.SIGTERM else []))
 
     server.process.send_signal(number)
     server.process.wait(60)

@@ -15,7 +15,7 @@ from wire import Server
 
 from tmux_debug_mcp.linux import processes
 
-from .test_ending import FLOOD, fill, left
+from .test_ending import FLOOD, LOST, fill, left
 
 
 def check_gone(census: str, pid: int) -> None:
@@ -45,7 +45,7 @@ def attach(server: Server) -> None:
 
 
 def test_sigkill_of_the_server_leaves_nothing_behind(server: Server, census: str) -> None:
-    fill(server, FLOOD)
+    fill(server, LOST, FLOOD)
 
     server.process.kill()
 
