@@ -10,7 +10,10 @@ let
     full = {
       profile = profiles.rust;
       mcp.tmux-debug = { };
-      packages = [ pkgs.dash ];
+      packages = [
+        pkgs.dash
+        (pkgs.writeShellScriptBin "which" "echo another which")
+      ];
       env.GREETING = "hello from nix";
       mounts = [
         {
@@ -62,8 +65,15 @@ let
         {
           host = "ported.example.com:8443";
           variable = "PORTED_API_KEY";
-          header = "x-api-key";
+          header = "Authorization";
+          prefix = "Bearer ";
           urlVariable = "PORTED_BASE_URL";
+        }
+        {
+          host = "not.certified.example.com";
+          variable = "UNCERTIFIED_API_KEY";
+          header = "x-api-key";
+          urlVariable = "UNCERTIFIED_BASE_URL";
         }
       ];
     };
@@ -87,6 +97,7 @@ let
       inputsFrom = [
         (pkgs.mkShell {
           packages = [ pkgs.dash ];
+          shellHook = "exit 1";
           DATABASE = "postgres://localhost/of the shell";
           EDITOR = "not this one";
         })
@@ -96,6 +107,7 @@ let
           SECOND = "two\nlines";
         })
       ];
+      packages = [ (pkgs.writeShellScriptBin "dash" "echo another dash") ];
       env.EDITOR = "vi";
       passEnv = [ "OF_THE_START" ];
       network = "none";

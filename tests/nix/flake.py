@@ -23,8 +23,8 @@ def published(name: str) -> Path:
     """Return the directory of Nix code as its project publishes it; skip the test without it.
 
     Args:
-        name: A directory in the one that the variable NIX_SOURCES names: nixpkgs-lib,
-            home-manager, flake-parts or mcp-servers-nix.
+        name: A directory in the one that the variable NIX_SOURCES names: nixpkgs, nixpkgs-lib,
+            home-manager, flake-parts, mcp-servers-nix or wrapix.
     """
     sources = os.environ.get("NIX_SOURCES")
     if not sources:

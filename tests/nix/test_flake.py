@@ -186,10 +186,10 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
 
     assert "in transfer\n      with payee.lock:" in output("run", ".", "--", "demo")
     output("profile install", ".", "--profile", str(tmp_path / "profile"))
-    command = [str(tmp_path / "profile" / "bin" / "tmux-debug-mcp"), "--version"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(
-        "tmux-debug-mcp 0."
-    )
+    for name in ("tmux-debug-mcp", "tmux-debug"):
+        command = [str(tmp_path / "profile" / "bin" / name), "--version"]
+        printed = subprocess.check_output(command, text=True)
+        assert printed.startswith(f"{name} 0.")
 
 
 async def test_flake_gives_a_shell_with_a_client_configuration(

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from nix.flake import ROOT, published
 
+from tmux_debug_mcp.options import OPTIONS
+
 PUBLISHED = ROOT / "tests" / "nix" / "published"
 _CONFIG = """experimental-features = nix-command
 build-users-group =
@@ -92,6 +94,11 @@ def test_wrapix_takes_our_server_and_we_its_profiles(
 
     assert set(made) == {"chosen", "atRunTime", "profile"}
     assert made["chosen"] != made["atRunTime"]
+    # What its own variables set for a server named `tmux`.
+    entrypoint = (wrapix / "lib" / "sandbox" / "linux" / "entrypoint.sh").read_text()
+    variables = set(re.findall(r"\.env\.(\w+) = \$v", entrypoint))
+    assert variables == {"TMUX_DEBUG_AUDIT", "TMUX_DEBUG_AUDIT_FULL"}
+    assert variables <= {option.variable for option in OPTIONS}
 
 
 def built(env: dict[str, str], expression: str) -> list[str]:

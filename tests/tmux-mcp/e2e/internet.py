@@ -26,6 +26,7 @@ NAMES = {
     "api.example.com": [PUBLIC],
     "keyed.example.com": [PUBLIC],
     "limited.example.com": [PUBLIC],
+    "not.certified.example.com": [PUBLIC],
     "ported.example.com": [PUBLIC],
     "plain.example.net": [PUBLIC],
     "evil.example": [PUBLIC],
@@ -97,7 +98,8 @@ class Web(BaseHTTPRequestHandler):
         words = [self.command, str(port), str(self.headers.get("Host")), self.path, body.decode()]
         line = " ".join(words).strip()
         address = self.connection.getsockname()[0].removeprefix("::ffff:")
-        record(f"request {address} {line} key={self.headers.get('x-api-key')}")
+        key = self.headers.get("x-api-key") or self.headers.get("authorization")
+        record(f"request {address} {line} key={key}")
         text = f"{line}\n".encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(text)))

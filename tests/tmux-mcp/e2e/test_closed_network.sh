@@ -51,7 +51,7 @@ export TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS="${flags[*]} --network=container:$in
 # A namespace of users has its own of the network.
 ((!EUID)) || TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS+=" --userns=container:$internet"
 export XDG_STATE_HOME=$work/state
-export KEYED_API_KEY=the-real-key PORTED_API_KEY=the-other-key
+export KEYED_API_KEY=the-real-key PORTED_API_KEY=the-other-key UNCERTIFIED_API_KEY=a-third-key
 sandbox=$SANDBOX_CLOSED
 
 # What must fail before anything starts.
@@ -89,10 +89,12 @@ gives "an allowed host without TLS" "$get http://plain.example.net/x" "GET 80 pl
 gives "an allowed host, from Python" \
 	"SSL_CERT_FILE=ca.crt python3 -c 'import urllib.request as r; print(r.urlopen(\"https://api.example.com/p\").read().decode(), end=\"\")'" \
 	"GET 443 api.example.com /p"
+gives "an allowed host, from uv" "echo nothing | uv pip compile -q --index-url http://plain.example.net/simple - 2>/dev/null; echo asked" asked
+contains "$(<"$record")" "GET 80 plain.example.net /simple/nothing/"
 gives "a large upload" "head -c 3000000 /dev/zero | tr '\\0' x | $get --data-binary @- http://plain.example.net/x | wc -c" 3000030
 gives "a request with a key" "$get \$KEYED_BASE_URL/v1?a=1" "GET 443 keyed.example.com /v1?a=1"
 gives "a request with a key, to another port" "$get \$PORTED_BASE_URL/v1" "GET 8443 ported.example.com:8443 /v1"
-[[ $(<"$record") == *"ported.example.com:8443 /v1 key=the-other-key"* ]] || fail "the other key was not added: $(<"$record")"
+[[ $(<"$record") == *"ported.example.com:8443 /v1 key=Bearer the-other-key"* ]] || fail "the other key was not added: $(<"$record")"
 [[ $(<"$record") == *"keyed.example.com /v1?a=1 key=the-real-key"* ]] || fail "the key was not added: $(<"$record")"
 
 # The network itself.
@@ -184,6 +186,7 @@ denies "the key in a file" "grep -rs the-rea[l]-key /proc/*/environ /proc/*/cmdl
 gives "another host for the key" "$get -H 'Host: evil.example' \$KEYED_BASE_URL/h" "GET 443 keyed.example.com /h"
 gives "another address for the key" "$get --request-target http://evil.example/u \$KEYED_BASE_URL" "GET 443 keyed.example.com /u"
 gives "another host in the path, for the key" "$get --path-as-is \$KEYED_BASE_URL//evil.example/" "GET 443 keyed.example.com /evil.example/"
+gives "a host whose certificate is for others, for the key" "$get -o /dev/null -w '%{http_code}\n' \$UNCERTIFIED_BASE_URL/v1" 502
 gives "a key of one's own" "$get -H 'x-api-key: mine' \$KEYED_BASE_URL/own" "GET 443 keyed.example.com /own"
 connect "the host of the key, without it" keyed.example.com:443
 denies "the sockets of the proxy" "touch /run/proxy/x /run/proxy/keys/x" "Read-only file system"
@@ -207,7 +210,7 @@ stop_server
 # What left, whatever the commands said of it.
 while read -r kind first rest; do
 	case $kind in
-	name) [[ $first =~ ^(api|keyed|ported)\.example\.com$|^plain\.example\.net$|^[a-z0-9]+\.example\.org$ ]] || fail "asked for the name $first" ;;
+	name) [[ $first =~ ^(api|keyed|ported|not\.certified)\.example\.com$|^plain\.example\.net$|^[a-z0-9]+\.example\.org$ ]] || fail "asked for the name $first" ;;
 	request)
 		[[ $first == "$public" || $first == 2606:2800:21f:cb07::1 ]] || fail "a request to $first: $rest"
 		[[ $rest =~ ^[A-Z]+\ (443\ ([Aa][Pp][Ii]|keyed)\.[Ee]xample\.(com|COM)|443\ [a-z]+\.example\.org|8443\ ported\.example\.com:8443|80\ plain\.example\.net)\ / ]] || fail "a request: $rest"
@@ -223,10 +226,11 @@ contains "$log" "refused CONNECT metadata.example.org:443 (not-on-the-internet)"
 contains "$log" "passed CONNECT api.example.com:443 (allowed)"
 contains "$log" "passed GET https://keyed.example.com/v1 (with its key)"
 [[ $log != *the-real-key* ]] || fail "the key is in the log"
+[[ $log =~ "connections refused: "[1-9] ]] || fail "the end doesn't tell how many connections were refused"
 
 # wrapix's list of hosts, for whoever asks for it at the start.
-reached() { WRAPIX_NETWORK=$1 in_sandbox "$ws" bash -c "$get https://limited.example.com/ https://api.example.com/" 2>"$work/errors" || true; }
-equal "$(reached limit)" $'GET 443 limited.example.com /\nGET 443 api.example.com /'
+reached() { WRAPIX_NETWORK=$1 in_sandbox "$ws" bash -c "$get --fail https://limited.example.com/ http://limited.example.com/ https://api.example.com/" 2>"$work/errors" || true; }
+equal "$(reached limit)" $'GET 443 limited.example.com /\nGET 80 limited.example.com /\nGET 443 api.example.com /'
 equal "$(reached open)" "GET 443 api.example.com /"
 WRAPIX_NETWORK=limit "$SANDBOX_BASE" "$ws" ip -o link >"$work/links" 2>/dev/null
 equal "$(cut -d: -f2 "$work/links")" " lo"

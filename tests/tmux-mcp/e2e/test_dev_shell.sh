@@ -16,6 +16,7 @@ export TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS=$TMUX_DEBUG_SANDBOX_PODMAN_ARGS XDG_
 equal "$(OF_THE_START=here OTHER=x in_sandbox "$ws" sh -c 'echo "$DATABASE|$SECOND|$EDITOR|$OF_THE_START|$OTHER|$HOME|$TMPDIR"')" \
 	"postgres://localhost/of the shell|two
 lines|vi|here||/home/sandbox|"
+# Its programs come before the sandbox's, and its hook doesn't run.
 equal "$(in_sandbox "$ws" sh -c 'dash -c "echo dash"; zsh -fc "echo zsh"; command -v tmux-debug' | tail -n 3)" $'dash\nzsh\n/bin/tmux-debug'
 # So they are in its terminals.
 contains "$(in_sandbox "$ws" sh -c 'tmux-debug run "echo \$DATABASE; zsh -fc \"echo in zsh\""; tmux-debug stop' 2>/dev/null)" $'of the shell\nin zsh'

@@ -176,6 +176,12 @@ in_sandbox "${author[@]}" "$ws" bash -c '
 equal "$(git -C "$ws" log --format=%s -2 | tr '\n' ' ')" "on the side one more "
 equal "$(git -C "$ws" status --short)" ""
 
+# What would change what is protected fails, and names it.
+for command in "config user.name x" "remote add x x" "worktree prune" "worktree remove --force $HOME/other"; do
+	contains "$(in_sandbox "$ws" bash -c "git $command" 2>&1 || true)" "Device or resource busy"
+done
+git -C "$ws" worktree list | grep -q "^$HOME/other " || fail "a worktree was removed"
+
 # A linked worktree, a part of a repository and a bare one as projects, with hooks that are named from outside.
 whole=$ws
 git init -q "$HOME/main"

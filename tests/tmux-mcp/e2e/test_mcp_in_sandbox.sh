@@ -46,6 +46,16 @@ equal "$(in_sandbox "$ws" sh -c '
 	tmux-debug stop >/dev/null
 ')" $'up\nhello\n1000\n/workspace\nstatus 3'
 
+# What the subagent leaves running is reached from the main session.
+in_sandbox --podman-arg --name=e2e-subagent "$ws" sleep infinity &
+until podman exec e2e-subagent true 2>/dev/null; do sleep 0.05; done
+start_server_in podman exec --interactive e2e-subagent "${command[@]}"
+call create_pane '{"name": "left", "command": "echo left; exec cat"}'
+stop_server
+equal "$(podman exec e2e-subagent tmux-debug capture --text left)" left
+podman kill e2e-subagent >/dev/null
+until_no_container "the subagent's"
+
 # A client that is killed takes its container along.
 start_server_in "$SANDBOX_BASE" "$ws" tmux-debug-mcp
 call create_pane '{"command": "sleep 1000"}'

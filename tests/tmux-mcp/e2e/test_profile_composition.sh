@@ -17,7 +17,7 @@ echo "settings of the host" >"$HOME/settings"
 ((EUID)) || chown -R "$owner" "$HOME"
 
 start_server_in "$SANDBOX_FULL" "$ws" tmux-debug-mcp
-run 'cargo --version && cargo clippy --version && rustfmt --version'
+run 'cargo --version && cargo clippy --version && rustfmt --version && gdb --version'
 contains "$TEXT" "cargo 1."
 contains "$STATUS" "code 0"
 run 'rustc -g -o /tmp/sum main.rs && /tmp/sum 1 2 39'
@@ -31,6 +31,8 @@ contains "$TEXT" "stack backtrace"
 # The base profile's programs, the package, the variables, and the mounts.
 run 'git --version && jq --version && dash -c "echo a package" && echo $GREETING $CARGO_HOME'
 contains "$TEXT" $'a package\nhello from nix /workspace/.cargo\n'
+run which
+equal "$TEXT" $'another which\n'
 run 'echo "$ODD"'
 equal "$TEXT" $'a, "b" $HOME ~\n'
 run 'cat ~/settings; echo more >>~/settings; ls ~/optional'
