@@ -7,6 +7,7 @@ whose wait is not clear, must have no words at any look.
 import errno
 import os
 import re
+import secrets
 import shlex
 import signal
 import socket
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import PATIENCE_S, ask_until, wait_until
+from support import PATIENCE_S, ask_until, marked, wait_until
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.blocking import Blockage, blocked_on
@@ -623,12 +624,16 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int
     directory = tmp_path_factory.mktemp("blocking")
     commands = {name: command for name, (command, _) in BLOCKED.items()}
     server = socket.create_server(("127.0.0.1", 0))
-    env = {**os.environ, "SERVER": str(server.getsockname()[1])}
+    name, value = "MCP_DEBUG_TEST", secrets.token_hex(8)
+    env = {**os.environ, "SERVER": str(server.getsockname()[1]), name: value}
     with ExitStack() as stack:
         stack.enter_context(server)
+        # Those who read from the server are ended first: at the end of their connection they would
+        # end by themselves, and leave their children.
+        connections = stack.enter_context(ExitStack())
         started = {}
-        for name, command in commands.items():
-            started[name] = subprocess.Popen(
+        for situation, command in commands.items():
+            started[situation] = subprocess.Popen(
                 command,
                 cwd=directory,
                 env=env,
@@ -637,13 +642,12 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+            stack.callback(end, started[situation])
         server.settimeout(PATIENCE_S)
-        accepted = [server.accept() for _ in range(12)]
-        yield {name: process.pid for name, process in started.items()}
-        for connection, _ in accepted:
-            connection.close()
-        for process in started.values():
-            end(process)
+        for _ in range(12):
+            connections.enter_context(server.accept()[0])
+        yield {situation: process.pid for situation, process in started.items()}
+    ask_until(lambda: list(marked(f"{name}={value}")), lambda left: left == [])
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -703,7 +703,14 @@ def test_terminal_is_not_sent_what_it_would_act_on() -> None:
     assert not any(ord(one) < 32 and one != "\n" for one in text)
     assert "\x9b" not in text
     assert "\u202e" not in text
-    assert max(map(len, text.splitlines())) <= 201
+    assert max(map(len, text.splitlines())) <= 251
+
+
+def test_new_subagent_is_shown_whole() -> None:
+    text = AGENT.merged("", PROGRAM, list(agent_file.OPTIONS))
+    [_, _, _, *shown] = storage.diff(Path("a"), "", text).splitlines()
+
+    assert shown == [f"+{line}" for line in text.splitlines()]
 
 
 def test_path_in_a_difference_is_whole() -> None:

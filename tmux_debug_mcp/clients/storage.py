@@ -24,7 +24,8 @@ from .editing import EditError
 # `~/.claude.json` also contains the client's history. A project's file may be somebody else's.
 _MAX_MIB = 32
 _MAX_MIB_OF_PROJECT = 1
-_MAX_DIFF_CHARACTERS = 200
+# No line that we write into a new file is longer, but for long paths.
+_MAX_DIFF_CHARACTERS = 250
 
 
 @dataclass(frozen=True, slots=True)
