@@ -220,7 +220,7 @@ async def _document(settings: Settings) -> None:
         await tools.blocks("send_keys", pane_id=pane, keys=document, paste=True, timeout_s=0)
         await tools.blocks("send_keys", pane_id=pane, keys="Enter", timeout_s=0)
         [*_, status] = await tools.blocks(
-            "wait", pane_id=pane, pattern="^done", timeout_s=PATIENCE_S
+            "wait", pane_id=pane, pattern="^done", timeout_s=5 * PATIENCE_S
         )
         assert "matched" in status
 

@@ -115,7 +115,8 @@ def shell_in(
         shell.run("--server", str(server.pid), "stop")
     for directory in servers.directories(str(runtime)):
         if directory.startswith(str(runtime)) and not servers.is_held(directory):
-            shutil.rmtree(directory)  # of a server that was killed
+            # Of a server that was killed, or is about to remove it.
+            shutil.rmtree(directory, ignore_errors=True)
     ask_until(shell.left, lambda left: left == [])
 
 

@@ -308,7 +308,7 @@ class _Visit:
 class Listener:
     """The directory of a server, with its socket. Creating one makes both."""
 
-    greeting_s = 5.0  # A caller says at once what it wants.
+    greeting_s = 30.0  # A caller says at once what it wants, if the machine lets it.
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
