@@ -94,7 +94,7 @@ def pid_of(server: Server, victim: str, pane: str) -> int:
 
 def has_unnamed_output(pid: int) -> bool:
     """Return whether a process writes to a file without a name. One that has ended does not."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):  # also "permission denied": it was just waited for
         return os.readlink(f"/proc/{pid}/fd/1").endswith(" (deleted)")
     return False
 
