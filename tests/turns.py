@@ -16,11 +16,10 @@ import anyio
 import pytest
 from support import PATIENCE_S, Gate, eventually, in_process, kept_hole, python
 
-from tmux_debug_mcp.linux.sockets import End, Listeners
+from tmux_debug_mcp.linux.sockets import Listeners
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
-from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.control_mode import ControlModeParser
@@ -78,56 +77,37 @@ def largest_turns() -> Iterator[Counter[str]]:
         for unit, size in now.items():
             most[unit] = max(most[unit], size)
 
-    transcript_feed = Transcript.feed
+    def counted(unit: str, called: Callable[..., Any], size: Callable[..., int]) -> Any:  # noqa: ANN401
+        """Return a function that counts what each call of another one is, given its result."""
 
-    def feed_terminal(self: Transcript, data: bytes, end: int | None = None) -> None:
-        count("work for terminals", work_of(data))
-        transcript_feed(self, data, end)
+        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+            result = called(*arguments, **named)
+            count(unit, size(result, *arguments))
+            return result
 
-    parser_feed = ControlModeParser.feed
-
-    def feed_parser(self: ControlModeParser, data: bytes) -> Any:  # noqa: ANN401
-        count("bytes of tmux", len(data))
-        return parser_feed(self, data)
-
-    def read_log(self: Log, start: int, size: int, read: Any = Log.read) -> bytes:  # noqa: ANN401
-        data: bytes = read(self, start, size)
-        count("bytes of logs", len(data))
-        return data
-
-    def read_listeners(self: Listeners, read: Any = Listeners.read) -> Any:  # noqa: ANN401
-        count("lists of sockets", 1)
-        return read(self)
-
-    def work_on_capture(piece: bytes, work: Any = captured._work) -> Any:  # noqa: ANN401
-        size = work(piece)
-        count("work on captures", size)
-        return size
-
-    pane_state = Pane.state
-
-    async def state(self: Pane, listening: Sequence[End] | None = None) -> State:
-        count("states of panes", 1)
-        return await pane_state(self, listening)
-
-    def match(self: Matcher, lines: list[str], first: Any = Matcher.first) -> Any:  # noqa: ANN401
-        count("matched characters", sum(map(len, lines)))
-        return first(self, lines)
+        return call
 
     with pytest.MonkeyPatch.context() as patch, around_turns(now.clear, end):
-        patch.setattr(Transcript, "feed", feed_terminal)
-        patch.setattr(ControlModeParser, "feed", feed_parser)
-        patch.setattr(Log, "read", read_log)
-        patch.setattr(Matcher, "first", match)
-        patch.setattr(Pane, "state", state)
-        patch.setattr(captured, "_work", work_on_capture)
-        patch.setattr(Listeners, "read", read_listeners)
+        for owner, name, unit, size in _COUNTED:
+            patch.setattr(owner, name, counted(unit, getattr(owner, name), size))
         yield most
 
 
+# What is counted: a function, the unit, and the size of a call, given its result and arguments.
+_COUNTED: Sequence[tuple[Any, str, str, Callable[..., int]]] = (
+    (Transcript, "feed", "work for terminals", lambda _, _self, data, *_more: work_of(data)),
+    (Transcript, "take_events", "settled lines", lambda events, _: len(events)),
+    (ControlModeParser, "feed", "bytes of tmux", lambda _, _self, data: len(data)),
+    (Log, "read", "bytes of logs", lambda data, *_: len(data)),
+    (Matcher, "first", "matched characters", lambda _, _self, lines: sum(map(len, lines))),
+    (Pane, "state", "states of panes", lambda *_: 1),
+    (captured, "_work", "work on captures", lambda size, _: size),
+    (Listeners, "read", "lists of sockets", lambda *_: 1),
+)
 # The most work of a turn. How long that takes is a figure of `./dev bench`.
 MOST = {
     "work for terminals": TURN_WORK,
+    "settled lines": 1 << 11,
     "bytes of tmux": 1 << 16,
     "work on captures": TURN_WORK,
     "matched characters": 1 << 19,  # of 4 KiB of output, which may repeat characters

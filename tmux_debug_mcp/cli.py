@@ -5,7 +5,6 @@ A detached server keeps running after its clients end, until nobody has used it 
 it can't start. If the waiting process is killed, the server still starts.
 """
 
-import argparse
 import contextlib
 import gc
 import os
@@ -90,6 +89,8 @@ def _importing() -> Iterator[None]:
 
 
 def _help() -> str:
+    import argparse  # noqa: PLC0415  it stays in memory
+
     verbs = "|".join(verb.name for verb in SECTIONS[LOOKING])
     parser = argparse.ArgumentParser(
         prog="tmux-debug-mcp",

@@ -9,6 +9,7 @@ ours, so two fit into 50 ms on a machine a third as fast.
 """
 
 import itertools
+import re
 from collections.abc import Generator, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
@@ -21,8 +22,11 @@ T = TypeVar("T")
 # The most work of a turn. The unit is what a terminal takes at worst for a printed byte.
 TURN_WORK = 1 << 13
 # The work for a control character, or for CR LF. Each sequence begins with one, and nothing else
-# can make a terminal scroll, or clear a screen of 200 rows.
+# can make a terminal scroll.
 _CONTROL_WORK = 1 << 5
+# The work for clearing the screen (ED, RIS), which may settle a line for each of its 200 rows.
+_CLEAR_WORK = 1 << 10
+_CLEAR = re.compile(rb"\x1b(?:\[[0-9;]*J|c)")
 _CONTROLS = bytes([*range(0x20), 0x7F])
 
 
@@ -109,7 +113,8 @@ async def in_turns(work: Generator[int, None, T]) -> T:
 def work_of(data: bytes) -> int:
     """Return how much work some output is for a terminal."""
     controls = len(data) - len(data.translate(None, _CONTROLS)) - data.count(b"\r\n")
-    return len(data) + _CONTROL_WORK * controls
+    clears = len(_CLEAR.findall(data))
+    return len(data) + _CONTROL_WORK * controls + _CLEAR_WORK * clears
 
 
 def pieces(data: bytes | bytearray) -> Iterator[bytes]:

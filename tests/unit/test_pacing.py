@@ -8,11 +8,11 @@ from turns import around_turns
 
 from tmux_debug_mcp.turns import TURN_WORK, Turns, next_turn, pieces, work_of
 
+PARTS = (b"\r\n", b"\033[m", b"\033[2J", b"\r", b"plain text", b"x" * 5000)
+
 
 @given(
-    st.lists(
-        st.sampled_from([b"\r\n", b"\033[m", b"\r", b"plain text", b"x" * 5000]), max_size=3
-    ).map(b"".join),
+    st.lists(st.sampled_from(PARTS), max_size=3).map(b"".join),
     st.integers(1, 3000),
 )
 def test_no_piece_is_more_than_a_turn_of_work_and_none_is_lost(part: bytes, count: int) -> None:

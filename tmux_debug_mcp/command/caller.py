@@ -1,10 +1,11 @@
-"""What verbs do in the caller's process: read its directory, and print."""
+"""What commands do in the caller's process: read its directory, run functions, and print."""
 
 import io
 import os
 import sys
 
 from tmux_debug_mcp.sockets.servers import VerbError, current_directory
+from tmux_debug_mcp.verbs.registry import loaded
 from tmux_debug_mcp.vt.printable import visible
 
 
@@ -52,7 +53,33 @@ def complain(program: str, error: Exception) -> None:
     write(2, f"{program}: {shown}\n")
 
 
-def print_by_write() -> None:
+def run_here(handler: str, words: list[str], wanted: str = "") -> int:
+    """Run a function in this process, and return its exit status; VerbError if it can't be done.
+
+    Args:
+        handler: `module:function`, which gets the words and the environment.
+        words: What follows the verb.
+        wanted: The server that `--server` names.
+    """
+    environ = dict(os.environ)
+    if wanted:
+        environ["TMUX_DEBUG_SERVER"] = wanted
+    _print_by_write()
+    try:
+        status = loaded(handler)(words, environ)
+        sys.stdout.flush()  # `os._exit` won't
+    except Exception as error:
+        # Importing it takes as long as `ps`.
+        from tmux_debug_mcp.errors import StartError, first_of  # noqa: PLC0415
+
+        cause = first_of(error)
+        if isinstance(cause, StartError | VerbError):
+            raise VerbError(str(cause)) from error
+        raise
+    return int(status)
+
+
+def _print_by_write() -> None:
     """Have `write` write what Python prints. Standard output is to be flushed in the end.
 
     What can't be written in the encoding of the locale is escaped.

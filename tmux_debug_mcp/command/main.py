@@ -14,14 +14,13 @@ from tmux_debug_mcp.verbs.parsing import (
     HelpWanted,
     UsageError,
     asks_for_help,
-    loaded,
     parser_of,
     verb_of,
 )
 from tmux_debug_mcp.verbs.registry import VERBS
 
 from . import terminal
-from .caller import complain, directory, open_standard_streams, print_by_write, write
+from .caller import complain, directory, open_standard_streams, run_here, write
 from .starting import connect_here
 
 _REFUSED = 125
@@ -142,32 +141,6 @@ def _show_help(words: list[str]) -> int:
     verbs = [word for word in words if word not in _HELP]
     write(1, parser_of(verb_of(verbs)).format_help() if verbs else overview())
     return 0
-
-
-def run_here(handler: str, words: list[str], wanted: str = "") -> int:
-    """Run a function in this process, and return its exit status; VerbError if it can't be done.
-
-    Args:
-        handler: `module:function`, which gets the words and the environment.
-        words: What follows the verb.
-        wanted: The server that `--server` names.
-    """
-    environ = dict(os.environ)
-    if wanted:
-        environ["TMUX_DEBUG_SERVER"] = wanted
-    print_by_write()
-    try:
-        status = loaded(handler)(words, environ)
-        sys.stdout.flush()  # `os._exit` won't
-    except Exception as error:
-        # Importing it takes as long as `ps`.
-        from tmux_debug_mcp.errors import StartError, first_of  # noqa: PLC0415
-
-        cause = first_of(error)
-        if isinstance(cause, StartError | VerbError):
-            raise VerbError(str(cause)) from error
-        raise
-    return int(status)
 
 
 def _reach(wanted: str, words: list[str]) -> Connection:

@@ -14,8 +14,7 @@ from tmux_debug_mcp.sockets.connection import sent_environment
 from tmux_debug_mcp.sockets.servers import VerbError
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
-from . import main as tmux_debug
-from .caller import complain, open_standard_streams, write
+from .caller import complain, open_standard_streams, run_here, write
 from .starting import connect
 
 _WRONG = 2
@@ -32,7 +31,9 @@ def main() -> None:
     # The verbs that newcomers look for here, except the demo, which takes options.
     looking = [verb.name for verb in SECTIONS[LOOKING] if verb.name != "demo"]
     if words and words[0] in looking:
-        tmux_debug.main()
+        from .main import main as tmux_debug  # noqa: PLC0415  its parsers stay in memory
+
+        tmux_debug()
     closed = open_standard_streams()
     try:
         values, others = parse(words, os.environ)
@@ -42,7 +43,7 @@ def main() -> None:
         if is_served and values["keep"]:
             status = _serve_detached(values)
         else:
-            status = tmux_debug.run_here(_PROGRAM, words)
+            status = run_here(_PROGRAM, words)
     except OptionError as error:
         write(2, "usage: tmux-debug-mcp [OPTION ...]\n")
         complain("tmux-debug-mcp", error)
@@ -82,10 +83,12 @@ def _greeting() -> str:
 
 def _serve_detached(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
+    from .main import answered  # noqa: PLC0415  as above
+
     connection, _ = connect(values, os.environ)
     environment = sent_environment(of_project(os.environ))
     connection.send({"want": "mcp", "environment": environment}, fds=(0, 1))
-    status = tmux_debug.answered(connection)
+    status = answered(connection)
     if status is None:
         raise VerbError("The detached server has ended, and its panes with it.")
     return status

@@ -5,14 +5,13 @@ This is light: `requests` says what the words of tools' verbs mean.
 
 import argparse
 import functools
-import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tmux_debug_mcp.sockets.servers import VerbError
 
-from .registry import VERBS, Prints, Verb
+from .registry import VERBS, Prints, Verb, loaded
 
 # Marks a word that argparse must not take for a flag. No argument of a process contains it.
 _LITERAL = "\0"
@@ -80,13 +79,6 @@ def _near(word: str, known: Sequence[str]) -> str:
     from tmux_debug_mcp.errors import nearest  # noqa: PLC0415  only errors need it
 
     return nearest(word, known) or (begun[0] if len(begun) == 1 else "")
-
-
-def loaded(name: str) -> Callable[..., Any]:
-    """Return what a row of the registry names as `MODULE:FUNCTION`."""
-    module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
 
 
 @functools.cache

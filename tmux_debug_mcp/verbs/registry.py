@@ -5,8 +5,10 @@ such as `restart`, is in `answering` and `printing`. This is light: every call o
 line imports it. `parsing` makes the parsers, and `requests` says what the words of tools mean.
 """
 
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from typing import Any
 
 from tmux_debug_mcp.sockets.choosing import ASKS, CHANGES, LOOKS, MAKES, SHARES
 
@@ -301,3 +303,10 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
 VERBS: Mapping[str, Verb] = {verb.name: verb for verbs in SECTIONS.values() for verb in verbs}
 # The verbs that are tools of `debug`.
 TOOLS = [verb for verb in VERBS.values() if verb.tool and not verb.always]
+
+
+def loaded(name: str) -> Callable[..., Any]:
+    """Return what a row of the registry names as `MODULE:FUNCTION`."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found

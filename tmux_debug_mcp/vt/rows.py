@@ -137,14 +137,15 @@ class Row:
         is_edited: A line editor wrote in the row.
         is_command: Keys were sent while a line editor had its cursor in the row.
         is_old: The row was forgotten, and nothing has been written to it since.
+        is_hidden: Each cell is forgotten.
         begins_at: As `Line.begins_at`, of the line that begins with the row.
         is_drawn: As `Line.is_drawn`.
         command: As `Line.command`, of the line that begins with the row.
     """
 
     __slots__ = (
-        *("begins_at", "cells", "command", "is_command", "is_drawn", "is_edited", "is_old"),
-        *("is_wrapped", "text"),
+        *("begins_at", "cells", "command", "is_command", "is_drawn", "is_edited", "is_hidden"),
+        *("is_old", "is_wrapped", "text"),
     )
 
     def __init__(self, text: str = "", *, is_wrapped: bool = False) -> None:
@@ -154,6 +155,7 @@ class Row:
         self.is_edited = False
         self.is_command = False
         self.is_old = False
+        self.is_hidden = False
         self.is_drawn = False
         self.begins_at: int | None = None
         self.command: str | None = None
@@ -190,6 +192,7 @@ class Row:
         row.is_edited = self.is_edited
         row.is_command = self.is_command
         row.is_old = self.is_old
+        row.is_hidden = self.is_hidden
         row.is_drawn = self.is_drawn
         row.begins_at = self.begins_at
         row.command = self.command
@@ -210,6 +213,7 @@ class Row:
 
     def edit(self) -> list[str]:
         """Return the row's own list of cells, which the caller may change."""
+        self.is_hidden = False
         if self.cells is None:
             self.cells = _cells_of(self.text)
         return self.cells
@@ -284,10 +288,13 @@ class Row:
         self._mark(_BEFORE_KEYS)
 
     def _mark(self, mark: str) -> None:
+        if self.is_hidden:
+            return
         cells = self.edit()
         if mark == FORGOTTEN:
             cells[:] = [cell.removeprefix(_BEFORE_KEYS) for cell in cells]
         cells[:] = [mark + cell if cell and cell[0] not in _MARKS else cell for cell in cells]
+        self.is_hidden = mark == FORGOTTEN
 
     def _fill(self, width: int) -> None:
         if self.is_wrapped:
@@ -384,17 +391,27 @@ def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
     """
     if all(row.is_old for row in rows):
         return []
-    marked = "".join([row.marked_text for row in rows])
+    shown = _without_hidden_ends(rows)
+    marked = "".join([row.marked_text for row in shown])
     text, since = marked, None
     if FORGOTTEN in marked or _BEFORE_KEYS in marked:
-        text = _without_forgotten("".join([row.new_text for row in rows]))
+        text = _without_forgotten("".join([row.new_text for row in shown]))
     if _BEFORE_KEYS in marked:
-        since = _without_forgotten("".join([row.text_since_keys for row in rows]))
+        since = _without_forgotten("".join([row.text_since_keys for row in shown]))
     is_edited = any(row.is_edited for row in rows)
     is_command = any(row.is_command for row in rows)
     is_drawn = any(row.is_drawn for row in rows)
     begins_at, command = rows[0].begins_at, rows[0].command
     return [Line(text, is_edited, is_command, goes_on, begins_at, is_drawn, command, since)]
+
+
+def _without_hidden_ends(rows: Sequence[Row]) -> Sequence[Row]:
+    start, end = 0, len(rows)
+    while start < end and rows[start].is_hidden:
+        start += 1
+    while start < end and rows[end - 1].is_hidden:
+        end -= 1
+    return rows[start:end]
 
 
 def _without_forgotten(text: str) -> str:

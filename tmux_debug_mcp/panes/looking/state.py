@@ -57,12 +57,12 @@ class State:
         As in a shell, an exit code of 128+N counts as signal N.
         """
         number = processes.exit_code_signal(self.code or 0)
+        if signal.SIGRTMIN < number < signal.SIGRTMAX:  # these have no name in Python
+            return f"SIGRTMIN+{number - signal.SIGRTMIN}"
         try:
             return signal.Signals(number).name
         except ValueError:
-            # Most real-time signals have no name in Python.
-            is_real_time = number in signal.valid_signals()
-            return f"SIGRTMIN+{number - signal.SIGRTMIN}" if is_real_time else None
+            return None
 
     @property
     def exit_code(self) -> int | None:
