@@ -249,12 +249,12 @@ class Part:
         is_first = not (self.head or self.gap.size)
         if lines and lines[-1].goes_on:
             begun = lines.pop()
-            self.size -= _size([begun], _LINE_CHARACTERS)
+            self.size -= len(begun.text) + _LINE_CHARACTERS
             event = begun._replace(text=begun.text + event.text, goes_on=event.goes_on)
         elif is_first and event.begins_at is None and self.start is not None:
             event = event._replace(begins_at=self.start + self.gone_bytes)
         lines.append(event)
-        self.size += _size([event], _LINE_CHARACTERS)
+        self.size += len(event.text) + _LINE_CHARACTERS
         if self.size > 2 * KEPT_CHARACTERS:
             self.keep(KEPT_CHARACTERS)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tmux_debug_mcp.vt.marks import without_paths
-from tmux_debug_mcp.vt.rows import NOTE, Event, Gap, Line, Screen, text_of
+from tmux_debug_mcp.vt.rows import NOTE, Event, Gap, Line, text_of
 
 from .excerpts import KEPT_CHARACTERS, Excerpt, Part
 from .log import Log
@@ -93,7 +93,7 @@ class SeenText:
 
     @property
     def _newest(self) -> Part:
-        return next(item for item in reversed(self.items) if isinstance(item, Part))
+        return self.items[-1]  # type: ignore[return-value]
 
     @property
     def lines(self) -> list[str]:
@@ -103,14 +103,15 @@ class SeenText:
     def add(self, events: Iterable[Event], position: int = 0) -> None:
         """Add what was read up to a position."""
         for event in events:
-            if isinstance(event, Gap):
+            if isinstance(event, Line):
+                if not event.is_drawn:
+                    self._add_line(event)
+            elif isinstance(event, Gap):
                 self._newest.add(event)
-            elif isinstance(event, Screen):
+            else:
                 self.items = [item for item in self.items if item is not self.last_screen]
                 self.last_screen = Frame(event.rows, position)
                 self._begin_part(None, self.last_screen)
-            elif not event.is_drawn:
-                self._add_line(event)
 
     def _add_line(self, line: Line) -> None:
         if line.begins_at in self._bounds:
@@ -124,7 +125,9 @@ class SeenText:
             if len(text) > _MAX_LINE_CHARACTERS:
                 start = max(0, match.start() - _AROUND_CHARACTERS)
                 text = text[start : match.start() + 3 * _AROUND_CHARACTERS]
-        self._newest.add(line._replace(text=text))
+        if text != line.text:  # it takes as long as all the rest
+            line = line._replace(text=text)
+        self._newest.add(line)
 
     def step(
         self, begins_at: int | None, rows: Sequence[str] | None, rows_before: Sequence[str] = ()
