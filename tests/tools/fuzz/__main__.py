@@ -49,7 +49,7 @@ def search(target: str, minutes: float, found: Path) -> Search:
     kept = found / target
     kept.mkdir(parents=True, exist_ok=True)
     options = {
-        "max_total_time": int(minutes * 60),
+        "max_total_time": max(1, round(minutes * 60)),  # 0 would be without end
         "timeout": _MAX_INPUT_S,
         "max_len": _MAX_INPUT_BYTES,
         "artifact_prefix": f"{found}/{target}-",
