@@ -551,10 +551,8 @@ class Grid:
         self._settle_lines()
         self.erase_in_line(part)
         if part == _TO_END:
-            length = len(self._rows)
+            self.settle()  # with rows above it, the screen would have to stay full
             del self._rows[self._row + 1 :]
-            if length > self.height:  # with rows above it, the screen must stay full
-                self._grow(length)
             self._rows[self._row].is_wrapped = False
         elif part == _TO_START:
             for row in self._rows[self._top : self._row]:
