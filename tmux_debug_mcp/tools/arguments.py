@@ -210,8 +210,8 @@ class ArgumentsParser:
         for name, text in _strings(given):
             if _NO_CHARACTER.search(text):
                 raise ArgumentError(
-                    f"Parameter '{name}' contains a NUL character or half a surrogate pair. Remove "
-                    "it."
+                    f"Parameter '{head(name, _MAX_SHOWN_CHARACTERS)}' contains a NUL character or "
+                    "half a surrogate pair. Remove it."
                 )
         return {
             parameter.keyword: int(given[parameter.name])

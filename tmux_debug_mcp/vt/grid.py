@@ -167,7 +167,9 @@ class Grid:
         if lines and not lines[-1].text:
             lines.pop()  # the cursor's line
         self._history.lines += lines
-        self._history.begun = []
+        for row in self._history.begun:
+            if not row.is_drawn:
+                row.forget()
         self.forget(has_cursor=False)
 
     def rows(self) -> list[str]:
