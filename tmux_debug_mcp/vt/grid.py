@@ -83,6 +83,7 @@ class Grid:
 
     def draw(self, *, is_begun: bool) -> None:
         """Note that a program draws from here on; `is_begun`: the line at the cursor is drawn."""
+        self.settle()
         self._drawn = []
         start = self._row
         while start > self._top and self._rows[start - 1].is_wrapped:
@@ -100,6 +101,7 @@ class Grid:
         If output that goes on in lines has scrolled the screen, these began after the last move. If
         the cursor `is_restored`, output goes on where it was.
         """
+        self.settle()
         begun = self._drawn if has_scrolled and self._drawn else []
         if not is_restored:
             self.end_lines()
@@ -108,6 +110,8 @@ class Grid:
             row.is_drawn = False
         if self._history is None:
             return
+        if any(row.is_drawn for row in self._history.begun):
+            self._history.end_begun()
         drawn = [row for row in self._rows if row.is_drawn]
         self._history.lines += [line for row in drawn for line in joined([row]) if line.text]
         if not is_restored:
@@ -163,6 +167,7 @@ class Grid:
         """Settle the lines of the screen as they are. What is written to them later is new."""
         if self._history is None:
             return
+        self.settle()
         lines = [line for line in self.lines() if not line.is_drawn]
         if lines and not lines[-1].text:
             lines.pop()  # the cursor's line
