@@ -36,6 +36,8 @@ MAX_PRESSED = 20_000
 
 # The longest text that messages show.
 _MAX_SHOWN_CHARACTERS = 40
+# An error repeats no more of keys, as the steps that they should be.
+_MAX_ADVICE_CHARACTERS = 1000
 # How many words at the start of a text are checked for keys.
 _MAX_CHECKED_WORDS = 100
 # How much of the start and end of a text is searched for keys before and after it.
@@ -251,9 +253,11 @@ def _reject_mixture(text: str, enters: int) -> None:
     parts = [" ".join(words[:head]), text[start:end], " ".join(words[len(words) - tail :])]
     better = [part for part in parts if part]
     better[-1] += " Enter" * enters
-    if sum(map(len, better)) > _MAX_CHECKED_CHARACTERS:
+    shown = json.dumps(better, ensure_ascii=False)
+    if len(shown) > _MAX_ADVICE_CHARACTERS:
         better = [part if len(part) <= _MAX_SHOWN_CHARACTERS else "the text" for part in better]
-    raise MixedKeysError(words[0 if head else -1], json.dumps(better, ensure_ascii=False))
+        shown = json.dumps(better, ensure_ascii=False)
+    raise MixedKeysError(words[0 if head else -1], shown)
 
 
 def pressed(names: tuple[str, ...]) -> Keystrokes:
