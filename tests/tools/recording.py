@@ -248,7 +248,7 @@ def photograph(page: str, path: Path) -> None:
         tab.goto(file.as_uri())
         for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
             tab.keyboard.press(key)
-        tab.get_by_text("Printed meanwhile").wait_for()
+        tab.get_by_text("Printed meanwhile").first.wait_for()
         tab.screenshot(path=path)
 
 

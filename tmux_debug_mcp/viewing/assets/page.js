@@ -467,14 +467,16 @@ function aboutLine(line) {
 
 const output = (title, text) => [make("h3", "", visible(title)), fill(make("pre"), visible(text))];
 
-// What panes with kept logs printed from a call to its answer. Their output was looked at every
-// 250 ms, at first.
+// What panes with kept logs printed from a call to its answer. The output of a lone pane was looked
+// at every 250 ms, at first, that of several every 5 ms.
 const LATE = 250;
+const LATE_BESIDE_OTHERS = 5;
 const MOST = 4000;
 
 function printedMeanwhile(number) {
-  const isMeanwhile = (at) => at >= began[number] && at <= end(number) + LATE;
   return lanes.flatMap((one, place) => {
+    const until = end(number) + (place === lane[number] ? LATE : LATE_BESIDE_OTHERS);
+    const isMeanwhile = (at) => at >= began[number] && at <= until;
     if (!one.printed?.some((at) => isMeanwhile(at - clock))) return [];
     const text = textOf(linesOf(place).filter((line) => isMeanwhile(line.at)));
     if (!text) return [];
