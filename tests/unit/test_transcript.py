@@ -239,6 +239,28 @@ def test_nothing_is_too_odd_for_a_small_screen(
         assert transcript.text() is not None
 
 
+@example(3, 8, [b"\033[2;5r", b"\033[3;7H", b"words" * 5, b"\0338"], 20)
+@example(3, 9, [b"words" * 5, b"\033[2J", b"\n", b"\033[H", b"\033[K", b"\033[?2004h"], 30)
+@given(
+    st.integers(2, 9),
+    st.integers(2, 20),
+    st.lists(st.sampled_from([b"a", b"words" * 5, b"\033[?2004h", *CONTROLS]), max_size=40),
+    st.integers(1, 30),
+)
+def test_what_is_drawn_is_told_alike_in_whatever_pieces_it_comes(
+    rows: int, columns: int, parts: list[bytes], size: int
+) -> None:
+    data = b"".join(parts)
+    whole, cut = (Transcript(columns, rows, separates_drawing=True) for _ in range(2))
+    whole.feed(data)
+    for start in range(0, len(data), size):
+        cut.feed(data[start : start + size])
+
+    assert cut.take_events() == whole.take_events()
+    assert cut.open_lines() == whole.open_lines()
+    assert cut.rows() == whole.rows()
+
+
 @pytest.mark.parametrize("size", [777, 65_536, 1_000_000])
 @pytest.mark.parametrize("colour", [b"", b"\033[31m"])
 def test_very_long_lines_are_whole_in_a_text_and_told_in_parts(size: int, colour: bytes) -> None:
