@@ -60,6 +60,8 @@ async def test_newest_lines_are_found(tools: Tools) -> None:
 
     assert [line.split()[2] for line in lines] == ["19996", "19997", "19998", "19999"]
     assert "; the newest 4 lines that match; " in status
+    _, status = await found(tools, pattern="^line 1999", lines=1)
+    assert "; the newest line that matches; " in status
 
 
 async def test_colours_and_what_was_overwritten_do_not_hide_or_show_a_line(tools: Tools) -> None:

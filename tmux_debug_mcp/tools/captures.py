@@ -162,7 +162,9 @@ async def _matching(
 def _count(count: int, most: int) -> str:
     """Return the remark on how many lines match."""
     if count == most:
-        return f"the newest {count} lines that match"
+        return (
+            "the newest line that matches" if count == 1 else f"the newest {count} lines that match"
+        )
     return {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
 
 
