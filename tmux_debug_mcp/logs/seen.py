@@ -93,7 +93,7 @@ class SeenText:
 
     @property
     def _newest(self) -> Part:
-        return self.items[-1]  # type: ignore[return-value]
+        return self.items[-1]  # type: ignore[return-value]  # the last is one
 
     @property
     def lines(self) -> list[str]:
