@@ -51,10 +51,11 @@ _PLAIN_LINES = re.compile(rb"(?: %b \n )+" % _PRINTED, re.VERBOSE)
 
 
 class _Hit(NamedTuple):
-    """A line that matches: the cursor where it begins, and about where in it, in bytes."""
+    """A line that matches: where it begins and ends, and about where in it, in bytes."""
 
     line: int
     offset: int
+    end: int
 
 
 class SearchResult(NamedTuple):
@@ -115,7 +116,7 @@ async def search(
 async def lines_around(log: Log, cursor: int, end: int, context: int) -> list[LogLine]:
     """Return the line that a cursor is in, with so many lines before and after it."""
     line = _line_start(log, cursor, log.kept_from)
-    first, last = _around(log, _Hit(line, 0), log.kept_from, end, context)
+    first, last = _around(log, _Hit(line, 0, line), log.kept_from, end, context)
     around = await lines_at(log, first, _with_mark(log, first, last))
     return [near for near in around if near.start < last]
 
@@ -164,7 +165,7 @@ def _around(log: Log, match: _Hit, start: int, end: int, context: int) -> tuple[
     if len(lines) <= context + 1 and len(before) < _MAX_LINE_BYTES:
         first = oldest
     after = log.read(match.line, min(_MAX_LINE_BYTES, end - match.line))
-    lines = after.split(b"\n", context + 1)
+    lines = after[match.end - match.line :].split(b"\n", context + 1)
     last = match.line + len(after)
     if len(lines) > context + 1 or (len(lines) > 1 and len(after) == _MAX_LINE_BYTES):
         last -= len(lines[-1])
@@ -226,10 +227,13 @@ async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Hit
             found.append((number, len(lines[number]) if has_moves else at - row_start))
         next_row = text.find(b"\n", at) + 1
         match = pattern.search(text, next_row) if next_row else None
-    starts = [0, *itertools.accumulate(len(line) + 1 for line in data.split(b"\n"))]
-    return [
-        _Hit(begin + max(0, starts[number] - len(sequence)), offset) for number, offset in found
-    ]
+    starts = [-len(sequence), *(len(line) + 1 for line in data.split(b"\n"))]
+    bounds = [begin + start for start in itertools.accumulate(starts)]
+    return [_hit(max(begin, bounds[number]), bounds[number + 1] - 1, at) for number, at in found]
+
+
+def _hit(line: int, end: int, offset: int) -> _Hit:
+    return _Hit(line, max(0, min(offset, end - line - 1)), end)
 
 
 async def _shown(

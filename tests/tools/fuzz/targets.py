@@ -338,6 +338,7 @@ async def _read(log: Log, start: int, size: int) -> None:
     found = await search(log, start, end, everything, 1000)
     assert bool(found.matches) == bool(found.lines)
     assert all(start <= line.start <= line.end <= end for line in found.lines)
+    assert all(map(found.is_match, found.lines))
 
 
 def greeting(data: bytes) -> None:
