@@ -78,7 +78,7 @@ def largest_turns() -> Iterator[Counter[str]]:
             most[unit] = max(most[unit], size)
 
     def counted(unit: str, called: Callable[..., Any], size: Callable[..., int]) -> Any:  # noqa: ANN401
-        """Return a function that counts what each call of another one is, given its result."""
+        """Return a function that calls another one, and counts the size of each call."""
 
         def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
             result = called(*arguments, **named)

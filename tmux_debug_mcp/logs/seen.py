@@ -125,7 +125,7 @@ class SeenText:
             if len(text) > _MAX_LINE_CHARACTERS:
                 start = max(0, match.start() - _AROUND_CHARACTERS)
                 text = text[start : match.start() + 3 * _AROUND_CHARACTERS]
-        if text != line.text:  # it takes as long as all the rest
+        if text != line.text:  # a copy takes as long as all the rest
             line = line._replace(text=text)
         self._newest.add(line)
 

@@ -57,7 +57,7 @@ class State:
         As in a shell, an exit code of 128+N counts as signal N.
         """
         number = processes.exit_code_signal(self.code or 0)
-        if number <= 0:  # most often, so it takes no exception
+        if number <= 0:  # nearly always; an exception would be slow
             return None
         if signal.SIGRTMIN < number < signal.SIGRTMAX:  # these have no name in Python
             return f"SIGRTMIN+{number - signal.SIGRTMIN}"
